@@ -66,7 +66,7 @@ void budget_keep(struct edge *e)
 	if (!budget_is_over(e))
 		return;
 	while (budget_used >= MIN(LOW, e->net->budget) && (c = find_largest(e->net))) {
-		budget_report(e, c, "the largest one was closed");
+		budget_report(e, c, "closed the largest connection");
 		conn_reset(e, c);
 	}
 }

@@ -30,7 +30,7 @@ void net_start(struct edge *e, int fd)
 	e->net->budget = EDGE_BUDGET;
 	e->conn_ops = &conn_ops;
 	e->net->port = (struct port){
-		.name = "the network of the guest", .ev = EDGE_EV_NET, .on_fed = tunnel_flush};
+		.name = "the network channel", .ev = EDGE_EV_NET, .on_fed = tunnel_flush};
 	if (getrandom(seed, sizeof(seed), 0) != sizeof(seed))
 		abort();
 	e->net->synth = synth_new(seed);

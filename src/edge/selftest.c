@@ -88,8 +88,8 @@ static int prepare_selftest(void)
 int edge_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"make a pair of sockets", try_socketpair},
-		{"set a socket's options", try_setsockopt},
+		{"create a socket pair", try_socketpair},
+		{"set socket options", try_setsockopt},
 		{0},
 	};
 	const struct jail_selftest t = {.profile = JAIL_EDGE,

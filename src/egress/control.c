@@ -53,7 +53,7 @@ static void keep_given(struct exchange *x)
 	fd_close(&x->given_fd);
 	x->result_due->outcome = EGRESS_BUSY;
 	(void)snprintf(x->result_due->text, sizeof(x->result_due->text),
-		"the connection cannot be passed on: too many descriptors are in flight");
+		"cannot pass the connection to sbx-edge: too many descriptors in flight");
 }
 
 void control_again(struct egress *e)
@@ -160,7 +160,7 @@ static int answer_resolver(struct egress *e, struct ipc_msg *msg)
 		return r;
 	r = read_text(msg->fd, MAX_RESOLV_CONF, &text, &n);
 	if (r < 0)
-		log_warn("the list of DNS servers cannot be read: %s", err_text(NULL, r));
+		log_warn("cannot read the list of DNS servers: %s", err_text(NULL, r));
 	resolve_set_servers(e, r < 0 ? "" : text);
 	return 0;
 }

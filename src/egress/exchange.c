@@ -210,7 +210,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(e, x, EGRESS_EV_EDGE));
 	if (r < 0) {
-		exchange_tell(e, x, EGRESS_GONE, NULL, "the socket of edge cannot be used");
+		exchange_tell(e, x, EGRESS_GONE, NULL, "cannot use the socket of sbx-edge");
 		exchange_finish(e, x);
 		return;
 	}
@@ -354,17 +354,18 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 {
 	switch (x->state) {
 	case EXCHANGE_HEAD:
-		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "no request came");
+		exchange_fail(e, x, EGRESS_BAD_REQUEST, NULL, "timed out waiting for the request");
 		break;
 	case EXCHANGE_RESOLVING:
 	case EXCHANGE_DIALING:
 		dial_on_timer(e, x);
 		break;
 	case EXCHANGE_UPSTREAM:
-		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "the upstream proxy does not answer");
+		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "the upstream proxy did not respond");
 		break;
 	case EXCHANGE_HTTP:
-		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "%s sends nothing", x->host.name);
+		exchange_fail(
+			e, x, EGRESS_TIMEOUT, &x->addr, "%s stopped sending data", x->host.name);
 		break;
 	default:
 		exchange_finish(e, x);

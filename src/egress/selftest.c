@@ -70,10 +70,10 @@ static int prepare_selftest(void)
 int egress_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"make a ping socket", try_icmp},
-		{"make a socket of another protocol", try_sctp},
+		{"create a ping socket", try_icmp},
+		{"create a socket of another protocol", try_sctp},
 		{"accept", try_accept},
-		{"set another option of a socket", try_option},
+		{"set another socket option", try_option},
 		{0},
 	};
 	const struct jail_selftest t = {.profile = JAIL_EGRESS,

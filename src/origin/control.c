@@ -96,7 +96,8 @@ static int answer_config(struct origin *o, struct ipc_msg *msg)
 	if (r == 0)
 		r = service_parse(slice_of(text, n), "service", &o->service, &err);
 	if (r < 0)
-		log_error("the service of %s: %s", o->config.host, err_text(&err, r));
+		log_error("invalid service configuration for %s: %s", o->config.host,
+			err_text(&err, r));
 	return r;
 }
 
@@ -113,7 +114,7 @@ static int answer_roots(struct origin *o, struct ipc_msg *msg)
 	if (r == 0)
 		r = tls_init(o, slice_of(text, n), &err);
 	if (r < 0)
-		log_error("the roots: %s", err_text(&err, r));
+		log_error("cannot load the CA certificates: %s", err_text(&err, r));
 	return r;
 }
 

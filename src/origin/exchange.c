@@ -261,8 +261,8 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 	refuse_find_captures(o, x);
 	why = sign_refusal(x);
 	if (token_is_for(o, x, &is_token) < 0)
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "%s: a path that may be its token endpoint",
-			o->config.host);
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST,
+			"%s: ambiguous path: possibly the token endpoint", o->config.host);
 	else if (is_token)
 		token_begin(o, x);
 	else if (why)
@@ -315,7 +315,7 @@ static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 	if (x->n_lost < ORIGIN_TRIES)
 		exchange_want_line(o, x);
 	else
-		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: it closes its connections at once",
+		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: the server closes new connections",
 			o->config.host);
 }
 
@@ -332,8 +332,8 @@ static bool fill_exchange(struct origin *o, struct exchange *x, struct value *v)
 			return false;
 		}
 	} else if (slot_fill(o, x, v) < 0) {
-		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the credential cannot stand in a header",
-			o->config.host);
+		exchange_fail(o, x, ORIGIN_NO_VALUE,
+			"%s: the credential is not a valid header value", o->config.host);
 		return false;
 	}
 	return true;
@@ -346,14 +346,13 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	int r;
 
 	if (x->token && token_fill(x, v) < 0) {
-		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the refresh token cannot be sent",
-			o->config.host);
+		exchange_fail(
+			o, x, ORIGIN_NO_VALUE, "%s: cannot send the refresh token", o->config.host);
 		return;
 	}
 	if (v && sweep_pin(o, x, v) < 0) {
 		exchange_fail(o, x, ORIGIN_NO_VALUE,
-			"%s: the credential cannot be searched for in the response",
-			o->config.host);
+			"%s: cannot search the response for the credential", o->config.host);
 		return;
 	}
 	if (v && !fill_exchange(o, x, v))
@@ -391,8 +390,7 @@ static void exchange_on_lost(struct origin *o, struct exchange *x)
 	if (x->state == EXCHANGE_VALUE)
 		wait_anew(o, x, true);
 	else
-		exchange_fail(
-			o, x, ORIGIN_BAD_ANSWER, "%s: the connection broke off", o->config.host);
+		exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: connection lost", o->config.host);
 }
 
 static void exchange_take_line(struct origin *o, struct exchange *x, struct line *l)
@@ -432,8 +430,8 @@ static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 static bool switch_to_raw(struct origin *o, struct exchange *x)
 {
 	if (canon_flow_switch(&x->talk->up) < 0 || x->talk->frames.n_head > 0) {
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST,
-			"edge spoke before the answer to a websocket request");
+		exchange_fail(
+			o, x, ORIGIN_BAD_REQUEST, "data was sent before the websocket response");
 		return false;
 	}
 	x->state = EXCHANGE_RAW;
@@ -457,7 +455,7 @@ static bool exchange_on_head(struct origin *o, struct exchange *x, struct http_r
 	if (x->token)
 		return token_on_head(o, x, resp);
 	if (answer_scrub_head(o, x, resp) < 0) {
-		bad_answer(o, x, capture_why(x, "the answer cannot be passed on"));
+		bad_answer(o, x, capture_why(x, "cannot forward the response"));
 		return false;
 	}
 	return resp->status == 101 ? switch_to_raw(o, x) : true;
@@ -470,12 +468,12 @@ static bool exchange_on_data(struct origin *o, struct exchange *x, struct slice 
 	if (x->token)
 		return token_on_data(o, x, data);
 	if (x->state == EXCHANGE_RAW && ws_check(&x->talk->ws, data) < 0) {
-		bad_answer(o, x, "a frame of its websocket is masked or of an extension");
+		bad_answer(o, x, "a websocket frame is masked or uses an extension");
 		return false;
 	}
 	r = x->state == EXCHANGE_RAW ? answer_scrub_raw(o, x, data) : answer_scrub(o, x, data);
 	if (r < 0)
-		bad_answer(o, x, capture_why(x, "the answer cannot be passed on"));
+		bad_answer(o, x, capture_why(x, "cannot forward the response"));
 	return r == 0;
 }
 
@@ -491,14 +489,13 @@ static bool exchange_on_end(struct origin *o, struct exchange *x, struct http_he
 	if (x->state == EXCHANGE_RAW) {
 		x->talk->is_done = true;
 		if (answer_scrub_raw_end(x) < 0) {
-			bad_answer(o, x, "the end of the answer cannot be passed on");
+			bad_answer(o, x, "cannot forward the end of the response");
 			return false;
 		}
 	} else {
 		out_drop_ours(trailers ? trailers : &none);
 		if (answer_scrub_end(o, x, trailers ? trailers : &none) < 0) {
-			bad_answer(
-				o, x, capture_why(x, "the end of the answer cannot be passed on"));
+			bad_answer(o, x, capture_why(x, "cannot forward the end of the response"));
 			return false;
 		}
 		if (x->talk->is_done) /* else a decoder has more, and may still fail */
@@ -619,30 +616,30 @@ void exchange_on_timer(struct origin *o, struct exchange *x)
 {
 	switch (x->state) {
 	case EXCHANGE_HEAD:
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "no request came");
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "timed out waiting for the request");
 		break;
 	case EXCHANGE_BODY:
 	case EXCHANGE_TOKEN:
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the content does not come");
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "timed out waiting for the body");
 		break;
 	case EXCHANGE_FLIGHT:
-		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s: the refresh under way does not end",
+		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s: timed out waiting for a refresh",
 			o->config.host);
 		break;
 	case EXCHANGE_STORE:
-		exchange_fail(o, x, ORIGIN_NO_VALUE, "%s: the vault does not keep its tokens",
-			o->config.host);
+		exchange_fail(
+			o, x, ORIGIN_NO_VALUE, "%s: timed out storing the tokens", o->config.host);
 		break;
 	case EXCHANGE_LINE:
 		exchange_fail(o, x, line_has_any(o) ? ORIGIN_BUSY : ORIGIN_TIMEOUT,
-			"%s: no connection was free in time", o->config.host);
+			"%s: timed out waiting for a connection", o->config.host);
 		break;
 	case EXCHANGE_VALUE:
 		exchange_fail(
-			o, x, ORIGIN_NO_VALUE, "%s: the vault does not answer", o->config.host);
+			o, x, ORIGIN_NO_VALUE, "%s: the vault did not respond", o->config.host);
 		break;
 	case EXCHANGE_TALK:
-		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s sends nothing", o->config.host);
+		exchange_fail(o, x, ORIGIN_TIMEOUT, "%s stopped sending data", o->config.host);
 		break;
 	default:
 		exchange_finish(o, x);

@@ -71,7 +71,7 @@ static void start_origin(struct origin *o)
 	tzset();
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
-		die("OpenSSL does not start");
+		die("cannot initialize OpenSSL");
 	/* Zero is a free slot, so what was never used costs no memory. */
 	o->exchanges = xcalloc(ORIGIN_SLOTS, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)

@@ -52,8 +52,8 @@ static int prepare_selftest(void)
 int origin_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"make a pair of sockets", try_socketpair},
-		{"set a socket's options", try_setsockopt},
+		{"create a socket pair", try_socketpair},
+		{"set socket options", try_setsockopt},
 		{"accept", try_accept},
 		{0},
 	};

@@ -105,7 +105,7 @@ static enum step send_due(struct origin *o, struct exchange *x)
 	if (r == 0 && sign_due_sent(x, piece.n) && !x->talk->is_deaf)
 		r = x->line->ops->end(o, x, &none);
 	if (r < 0) {
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request is incomplete");
 		return STEP_OVER;
 	}
 	return STEP_MOVED;
@@ -146,7 +146,7 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 	else if (r == -EPROTO)
 		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, sign_why(x));
 	else if (r < 0)
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request is incomplete");
 	return r == 0 ? STEP_MOVED : STEP_OVER;
 }
 
@@ -157,8 +157,8 @@ bool talk_flush(struct origin *o, struct exchange *x)
 
 	for (unsigned i = 0; r == 0 && i < ROUNDS && answer_has_more(x); i++) {
 		if (answer_scrub_more(o, x) < 0) {
-			exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: its content cannot be decoded",
-				o->config.host);
+			exchange_fail(o, x, ORIGIN_BAD_ANSWER,
+				"%s: cannot decode the response body", o->config.host);
 			return false;
 		}
 		r = out_flush(&x->to_edge, x->edge_fd, &n);
@@ -287,5 +287,5 @@ void talk_keep(struct origin *o, struct exchange *x)
 	else if (r == -EPROTO)
 		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, sign_why(x));
 	else if (r != -EAGAIN)
-		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request broke off");
+		exchange_fail(o, x, ORIGIN_BAD_REQUEST, "the request is incomplete");
 }

@@ -48,7 +48,7 @@ static struct stream *first_waiting(struct ssh_agent *a)
 
 static void lost_host(struct ssh_agent *a, const char *why)
 {
-	log_error("the host's agent %s", why);
+	log_error("SSH agent of the host: %s", why);
 	control_quit(&a->control, SSH_AGENT_EXIT_HOST);
 }
 
@@ -61,7 +61,7 @@ static void send_some(struct ssh_agent *a)
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n <= 0) {
-			lost_host(a, "is gone");
+			lost_host(a, "connection closed");
 			return;
 		}
 		a->at_out += (size_t)n;
@@ -93,7 +93,7 @@ void host_forget(struct ssh_agent *a, const struct stream *s)
 	a->asker = NULL;
 	/* Half a request cannot be taken back. */
 	if (a->at_out < a->n_out && a->at_out > 0 && a->out != ask_list)
-		lost_host(a, "has half a request");
+		lost_host(a, "request canceled while it was sent");
 	bool is_unsent = a->at_out == 0 && a->out != ask_list;
 
 	if (a->out != ask_list) /* it was the stream's own memory */
@@ -129,7 +129,7 @@ static void read_some(struct ssh_agent *a)
 				   (size_t)a->in[2] << 8 | a->in[3];
 
 			if (n == 0 || n > SSHAGENT_MAX_ANSWER) {
-				lost_host(a, "sends nonsense");
+				lost_host(a, "invalid response length");
 				return;
 			}
 			want += n;
@@ -143,7 +143,7 @@ static void read_some(struct ssh_agent *a)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0 || !a->is_busy) {
-			lost_host(a, n <= 0 ? "is gone" : "speaks unasked");
+			lost_host(a, n <= 0 ? "connection closed" : "unexpected data");
 			return;
 		}
 		a->n_in += (size_t)n;

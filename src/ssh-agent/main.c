@@ -20,7 +20,7 @@ static void dispatch_ssh_agent(struct ssh_agent *a, const struct loop_event *ev)
 		host_on_event(a, ev->events);
 		break;
 	case SSH_AGENT_EV_HOST_TIMER:
-		log_error("the host's agent does not answer");
+		log_error("SSH agent of the host: timed out");
 		control_quit(&a->control, SSH_AGENT_EXIT_HOST);
 		break;
 	case SSH_AGENT_EV_STREAM:

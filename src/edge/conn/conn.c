@@ -271,7 +271,7 @@ void budget_report(struct edge *e, struct conn *c, const char *what)
 	char fault[EDGE_MAX_TEXT];
 
 	(void)snprintf(fault, sizeof(fault),
-		"the sandbox's connections use more than %d MiB of memory: %s",
+		"connections of the sandbox use more than %d MiB of memory: %s",
 		EDGE_BUDGET / (1024 * 1024), what);
 	conn_report_fault(e, c, c->proxy || c->h2 ? EDGE_ASK_HTTP : EDGE_ASK_TUNNEL, fault);
 }

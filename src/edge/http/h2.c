@@ -9,7 +9,7 @@
 /* A window update below this moves so little that it can only be meant to cost time. */
 #define TINY_UPDATE 256
 
-static const char broken_rules[] = "HTTP/2 that breaks its rules";
+static const char broken_rules[] = "HTTP/2 protocol error";
 
 void h2_touch(struct h2 *h)
 {
@@ -38,7 +38,7 @@ static int refuse_h2(struct h2 *h, const char *why)
 
 void h2_fail(struct h2 *h)
 {
-	(void)refuse_h2(h, "the HTTP/2 library reported an error");
+	(void)refuse_h2(h, "internal HTTP/2 error");
 	h2_touch(h);
 }
 
@@ -46,7 +46,7 @@ static int spend_junk(struct h2 *h)
 {
 	return bucket_take(&h->junk, clock_mono_ms())
 		       ? 0
-		       : refuse_h2(h, "too many HTTP/2 frames that move nothing");
+		       : refuse_h2(h, "too many HTTP/2 frames without data");
 }
 
 /* ---- what the guest sent ---- */
@@ -101,7 +101,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 	h->n_block += n_name + n_value + H2_FIELD_COST;
 	if (h->n_block > H2_MAX_BLOCK)
-		return refuse_h2(h, "a header block that grows without end");
+		return refuse_h2(h, "the HTTP/2 header block is too large");
 	/* The arena goes with the engine's state, when an answer came before the trailers. */
 	if (h->heading && h->heading->proxy)
 		h2_add(&h->block, slice_of(name, n_name), slice_of(value, n_value));
@@ -164,7 +164,7 @@ static int on_data_chunk(
 	if (!c)
 		return nghttp2_session_consume(session, id, n);
 	return h2_stream_on_data(h, c, slice_of(p, n)) < 0
-		       ? refuse_h2(h, "more HTTP/2 data than the window allows")
+		       ? refuse_h2(h, "HTTP/2 flow control window exceeded")
 		       : 0;
 }
 
@@ -301,7 +301,7 @@ static void recv_all(struct h2 *h)
 			(void)refuse_h2(h, broken_rules);
 		conn_eat(h->e, c, run.n);
 		if (nghttp2_session_get_outbound_queue_size(h->session) > H2_MAX_QUEUED)
-			(void)refuse_h2(h, "HTTP/2 of a guest that does not read");
+			(void)refuse_h2(h, "the HTTP/2 client does not read responses");
 	}
 }
 
@@ -400,7 +400,7 @@ void h2_on_timer(struct edge *e, struct conn *c)
 		return;
 	h->wait = H2_WAIT_NOTHING;
 	if (h->in_block)
-		(void)refuse_h2(h, "the head did not come in time");
+		(void)refuse_h2(h, "timed out reading the request head");
 	else
 		(void)nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
 	pump_h2(h);

@@ -17,7 +17,7 @@ struct conn *h2_stream_new(struct h2 *h, uint32_t id)
 	if (h->e->net->n_conns == NET_MAX_CONNS)
 		return NULL;
 	if (budget_is_over(h->e)) {
-		budget_report(h->e, h->c, "a stream of HTTP/2 was refused");
+		budget_report(h->e, h->c, "refused an HTTP/2 stream");
 		return NULL;
 	}
 	c = conn_new(h->e, CONN_STREAM, id);
@@ -39,7 +39,7 @@ struct conn *h2_stream_new(struct h2 *h, uint32_t id)
 
 void h2_stream_on_head(struct h2 *h, struct conn *c, bool ended)
 {
-	static const struct http_fault large = {431, "the head is too large"};
+	static const struct http_fault large = {431, "the request head is too large"};
 	struct proxy *p = c->proxy;
 	struct http_req *req = arena_calloc(&p->arena, 1, sizeof(*req));
 	struct http_fault fault = large;
@@ -61,7 +61,7 @@ void h2_stream_on_trailers(struct h2 *h, struct conn *c, bool ended)
 	struct h2_stream *s = c->stream;
 
 	if (!ended)
-		s->fault = (struct http_fault){400, "a second head"};
+		s->fault = (struct http_fault){400, "duplicate HEADERS frame"};
 	else
 		(void)!h2_take_trailers(&h->block, &s->trailers, &s->fault);
 	h2_stream_on_end(h, c);
@@ -179,7 +179,7 @@ static bool next_event(struct edge *e, struct conn *c, struct http1_event *ret)
 	if (canon_flow_end(&s->flow, &s->trailers) < 0)
 		return give_fault(ret, 400,
 			s->flow.left ? "the body is shorter than Content-Length"
-				     : "trailers behind a body with a Content-Length");
+				     : "trailers after a body with Content-Length");
 	*ret = (struct http1_event){.kind = HTTP1_EV_END, .trailers = &s->trailers};
 	return true;
 }

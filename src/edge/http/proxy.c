@@ -199,7 +199,7 @@ void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events)
 
 void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
 {
-	static const char no_way[] = "there is no way to the network now";
+	static const char no_way[] = "no connection to the network";
 	struct proxy *p = c->proxy;
 	enum proxy_step step;
 	AUTO_CLOSE int own = fd;
@@ -218,7 +218,7 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 
 void proxy_on_timer(struct edge *e, struct conn *c)
 {
-	static const struct http_fault late = {408, "the head did not come in time"};
+	static const struct http_fault late = {408, "timed out reading the request head"};
 	struct proxy *p = c->proxy;
 
 	if (!p)

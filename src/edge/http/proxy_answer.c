@@ -23,7 +23,7 @@ static enum proxy_step broken_answer(struct edge *e, struct conn *c, const char 
 
 static enum proxy_step violated_answer(struct edge *e, struct conn *c)
 {
-	return broken_answer(e, c, "egress gave an answer that is none");
+	return broken_answer(e, c, "invalid response from sbx-egress");
 }
 
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
@@ -31,7 +31,7 @@ enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
 	/* The end of a websocket is no accident. */
 	if (c->proxy->state == PROXY_RAW && r == 0)
 		return proxy_finish(e, c);
-	return broken_answer(e, c, "the connection ended before there was an answer");
+	return broken_answer(e, c, "connection closed without a response");
 }
 
 /* Whether the guest would take the answer for as long as we do. What egress says is not
@@ -207,7 +207,7 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 	case CANON_END:
 		return on_end(e, c, frame->payload);
 	case CANON_RESET:
-		return broken_answer(e, c, "the connection broke before there was an answer");
+		return broken_answer(e, c, "connection lost before the response");
 	case CANON_N_KINDS:
 		break;
 	}

@@ -105,7 +105,7 @@ enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *r
 	struct proxy *p = c->proxy;
 	struct canon_where where = {.scheme = HTTP_SCHEME_HTTP, .canonical_host = canonical_host};
 	struct http_fault fault = {
-		400, "this is a proxy: it needs a request for http://HOST/... or CONNECT"};
+		400, "invalid proxy request: expected http://HOST/... or CONNECT"};
 
 	conn_set_timer(e, c, 0);
 	if (conn_is_opened(c))
@@ -263,7 +263,7 @@ static bool send_rest(struct conn *c)
 
 static enum proxy_step on_body_event(struct edge *e, struct conn *c, const struct http1_event *ev)
 {
-	static const struct http_fault bad = {400, "a trailer that may not be one"};
+	static const struct http_fault bad = {400, "forbidden trailer field"};
 	struct proxy_exchange *x = &c->proxy->x;
 	struct wr wr;
 

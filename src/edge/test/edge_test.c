@@ -378,10 +378,10 @@ static void test_hostile_guest(void **state)
 	static const char push[] = "\0\0\4\5\4\0\0\0\1\0\0\0\2";
 	static const char goaway[] = "\0\0\x08\7\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-	lost_guest(huge, sizeof(huge) - 1, "broke the protocol");
-	lost_guest(push, sizeof(push) - 1, "broke the protocol");
+	lost_guest(huge, sizeof(huge) - 1, "protocol error");
+	lost_guest(push, sizeof(push) - 1, "protocol error");
 	lost_guest(goaway, sizeof(goaway) - 1, "the peer ended the connection");
-	lost_guest(NULL, 0, "the wire to the guest ended");
+	lost_guest(NULL, 0, "the control channel was closed");
 }
 
 static void test_silent_guest(void **state)
@@ -392,7 +392,7 @@ static void test_silent_guest(void **state)
 	r->deaf = true;
 	rig_config(r, 300);
 	rig_until(r, r->lost);
-	assert_string_equal(r->lost_text, "the guest did not answer within 300 ms");
+	assert_string_equal(r->lost_text, "the guest did not respond within 300 ms");
 	assert_true(clock_mono_ms() - at >= 300);
 	assert_int_equal(rig_exit(r), 3);
 	rig_free(r);

@@ -136,7 +136,7 @@ static void test_no_second_hello_is_asked_for(void **state)
 	way_say(w, RETRY, sizeof(RETRY) - 1);
 	net_say(n, c, "\x16\3\3\0\1\1", 6);
 	net_end(n, c);
-	net_until(n, net_faulted(n, "it is not complete"));
+	net_until(n, net_faulted(n, "ClientHello rejected: incomplete"));
 	net_until(n, c->closed && w->side.eof);
 	assert_int_equal(w->side.n_got, first);
 	net_free(n);

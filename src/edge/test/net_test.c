@@ -136,7 +136,7 @@ static void test_bad_hello(void **state)
 		for (size_t i = 0; i < len; i += step)
 			net_say(n, c, hello + i, step);
 		w = net_accept_tunnel(n, HOST, 443);
-		net_until(n, net_faulted(n, "ClientHello is refused"));
+		net_until(n, net_faulted(n, "ClientHello rejected"));
 		net_until(n, c->side.eof && w->side.eof);
 		assert_int_equal(w->side.n_got, 0);
 	}
@@ -257,7 +257,7 @@ static void test_silence_is_bounded(void **state)
 	net_until(n, quiet->closed && half->closed && w[0]->side.eof && w[1]->side.eof);
 	assert_true(quiet->reset && half->reset && clock_mono_ms() - at >= 2700);
 	assert_string_equal(n->asks[n->n_asks - 2].ask.fault, EDGE_SILENT "3 s");
-	assert_true(strstr(n->asks[n->n_asks - 1].ask.fault, "not clear"));
+	assert_true(strstr(n->asks[n->n_asks - 1].ask.fault, "unknown protocol"));
 	assert_int_equal(w[1]->side.n_got, 0);
 	assert_true(ssh->open && !w[2]->side.eof);
 	net_free(n);
@@ -268,11 +268,11 @@ static void test_addresses(void **state)
 	static const struct {
 		const char *path, *host, *fault;
 	} rows[] = {
-		{"/tcp/198.18.77.5/443", "198.18.77.5", "stands for no name"},
-		{"/tcp/198.19.255.255/443", "198.19.255.255", "stands for no name"},
-		{"/tcp/fd5b:7862:19d3:1::77/443", "fd5b:7862:19d3:1::77", "stands for no name"},
-		{"/tcp/fd5b:7862:19d3:1:0:1:0:77/443", "fd5b:7862:19d3:1:0:1:0:77", "no name"},
-		{"/tcp/::ffff:198.18.77.5/443", "198.18.77.5", "stands for no name"},
+		{"/tcp/198.18.77.5/443", "198.18.77.5", "no host name"},
+		{"/tcp/198.19.255.255/443", "198.19.255.255", "no host name"},
+		{"/tcp/fd5b:7862:19d3:1::77/443", "fd5b:7862:19d3:1::77", "no host name"},
+		{"/tcp/fd5b:7862:19d3:1:0:1:0:77/443", "fd5b:7862:19d3:1:0:1:0:77", "no host name"},
+		{"/tcp/::ffff:198.18.77.5/443", "198.18.77.5", "no host name"},
 		{"/tcp/198.18.0.1/22", "198.18.0.1", "gateway"},
 		{"/tcp/fd5b:7862:19d3:1::1/443", "fd5b:7862:19d3:1::1", "gateway"},
 	};
@@ -333,7 +333,7 @@ static void test_may_be_connected(void **state)
 	/* One that stands for no name is refused by edge, and that is recorded. */
 	c = net_open(n, "/may/198.18.77.5/443");
 	net_end(n, c);
-	net_until(n, net_faulted(n, "stands for no name"));
+	net_until(n, net_faulted(n, "no host name is assigned"));
 	net_until(n, c->closed);
 	assert_true(c->status == 403 && !c->reset);
 

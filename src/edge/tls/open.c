@@ -94,8 +94,8 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 	note_name(c, h);
 	if (r < 0) {
 		open_free(c);
-		(void)snprintf(fault, sizeof(fault), "there is no certificate for it: %s",
-			err_text(&err, r));
+		(void)snprintf(
+			fault, sizeof(fault), "cannot issue a certificate: %s", err_text(&err, r));
 		conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
 		conn_alert(e, c, ALERT_INTERNAL);
 		return;
@@ -132,11 +132,11 @@ static void say_why(char *buf, size_t n, bool shaking)
 	const char *text = ERR_reason_error_string(error);
 
 	if (ERR_GET_LIB(error) == ERR_LIB_SSL && is_distrust(ERR_GET_REASON(error)))
-		(void)snprintf(buf, n, "the guest did not trust the sandbox's CA (%s)", text);
+		(void)snprintf(buf, n, "the guest does not trust the sandbox CA (%s)", text);
 	else
 		(void)snprintf(buf, n, "%s: %s",
-			shaking ? "the TLS handshake failed" : "the guest's TLS is broken",
-			text ? text : "no reason is known");
+			shaking ? "the TLS handshake failed" : "the TLS connection failed",
+			text ? text : "unknown reason");
 }
 
 /* An alert that TLS has written goes, then the end; nothing of what was still to be said. */
@@ -163,7 +163,7 @@ void open_on_timer(struct edge *e, struct conn *c)
 {
 	char fault[EDGE_MAX_TEXT];
 
-	(void)snprintf(fault, sizeof(fault), "the TLS handshake was not complete within %u s",
+	(void)snprintf(fault, sizeof(fault), "the TLS handshake did not complete within %u s",
 		e->first_ms / 1000);
 	conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
 	conn_reset(e, c);
@@ -275,7 +275,7 @@ static void shake_open(struct edge *e, struct conn *c)
 	else if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
 		on_error(e, c);
 	else if (is_cut(o))
-		give_up(e, c, "the guest ended the connection within the TLS handshake");
+		give_up(e, c, "the guest closed the connection during the TLS handshake");
 }
 
 static void go_on(struct edge *e, struct conn *c)

@@ -56,7 +56,7 @@ static int make_mint(const struct edge_config *config, struct mint **ret, struct
 		if (r == 0)
 			return 0;
 		/* The keeper is told the new one, and the guest by the keeper. */
-		log_warn("%s: a new one is made", err_text(err, r));
+		log_warn("cannot load the sandbox CA: %s: creating a new one", err_text(err, r));
 	}
 	return mint_new(config->sandbox, clock_wall_ms() / 1000, ret, err);
 }
@@ -70,7 +70,7 @@ int opener_new(const struct edge_config *config, struct opener **ret, struct err
 		o->ctx = make_ctx();
 		o->method = open_bio_method();
 		if (!o->ctx || !o->method)
-			r = err_set(err, -EIO, "OpenSSL does not start");
+			r = err_set(err, -EIO, "cannot initialize OpenSSL");
 		ERR_clear_error();
 	}
 	if (r < 0)

@@ -38,9 +38,9 @@ static const char *set_target(struct edge *e, struct conn *c, const struct addr 
 	c->target.given = true;
 	host_from_addr(a, &c->target.host);
 	if (name_is_gateway(a))
-		return "this is the gateway's own address; its ports are 53 and 3128";
+		return "the gateway address accepts only ports 53 and 3128";
 	if (name_is_synthetic(a) && find_name(e, c, a) < 0)
-		return "this address stands for no name (any more)";
+		return "no host name is assigned to the address";
 	return NULL;
 }
 

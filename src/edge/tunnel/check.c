@@ -100,7 +100,7 @@ static void cut_second(struct edge *e, struct conn *c, const char *why)
 {
 	char fault[EDGE_MAX_TEXT];
 
-	(void)snprintf(fault, sizeof(fault), "the second TLS ClientHello is refused: %s", why);
+	(void)snprintf(fault, sizeof(fault), "second TLS ClientHello rejected: %s", why);
 	cut_check(e, c, fault);
 }
 
@@ -110,7 +110,7 @@ static const char *find_second_fault(struct conn *c, enum hello_state state)
 
 	switch (state) {
 	case HELLO_NEED_MORE:
-		return c->in_end && c->n_may < bufq_len(&c->in) ? "it is not complete" : NULL;
+		return c->in_end && c->n_may < bufq_len(&c->in) ? "incomplete" : NULL;
 	case HELLO_DONE:
 		return find_fault(c, &c->retry->second.hello, &err);
 	case HELLO_NOT_TLS:
@@ -148,8 +148,8 @@ static void cut_bad_hello(struct edge *e, struct conn *c)
 {
 	char fault[EDGE_MAX_TEXT];
 
-	(void)snprintf(fault, sizeof(fault), "the TLS ClientHello is refused: %s",
-		c->hello->state == HELLO_BAD ? hello_why_text(c->hello->why) : "it is none");
+	(void)snprintf(fault, sizeof(fault), "TLS ClientHello rejected: %s",
+		c->hello->state == HELLO_BAD ? hello_why_text(c->hello->why) : "not a ClientHello");
 	cut_check(e, c, fault);
 }
 
@@ -278,7 +278,7 @@ void check_on_timer(struct edge *e, struct conn *c)
 	char fault[EDGE_MAX_TEXT];
 
 	(void)snprintf(fault, sizeof(fault), "%s%u s",
-		bufq_len(&c->in) ? "what its first bytes are was not clear within " : EDGE_SILENT,
+		bufq_len(&c->in) ? "unknown protocol: too few bytes received within " : EDGE_SILENT,
 		e->first_ms / 1000);
 	cut_check(e, c, fault);
 }

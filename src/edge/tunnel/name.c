@@ -157,7 +157,7 @@ void name_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *
 		if (synth_assign(
 			    e->net->synth, host_slice(&c->target.host), clock_mono_ms(), &addr) < 0)
 			facts = (struct dns_facts){.verdict = DNS_UNDECIDED,
-				.why = slice_from_str("no address is free now")};
+				.why = slice_from_str("all synthetic addresses are in use")};
 	}
 	answer_the_name(e, c, &q, status, &facts);
 }

@@ -106,7 +106,7 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 		return;
 	}
 	if (conn_take_fd(e, c, fd) < 0 || send_head(c) < 0) {
-		fail_tunnel(e, c, 502, slice_from_str("there is no way to the network now"));
+		fail_tunnel(e, c, 502, slice_from_str("no connection to the network"));
 		return;
 	}
 	c->reader = xmalloc(sizeof(*c->reader));
@@ -196,7 +196,7 @@ static void read_answer(struct edge *e, struct conn *c)
 		canon_get_resp(frame.payload, &arena, &resp) == 0)
 		on_answer(e, c, &resp);
 	else
-		fail_tunnel(e, c, 502, slice_from_str("the connection to the network broke"));
+		fail_tunnel(e, c, 502, slice_from_str("the connection to the network was lost"));
 	arena_done(&arena);
 	canon_reader_done(rd);
 	free(rd);

@@ -6,7 +6,7 @@
 void guest_start(struct edge *e, int fd, uint32_t ready_ms)
 {
 	e->ready_ms = ready_ms;
-	e->ctl.name = "the wire to the guest";
+	e->ctl.name = "the control channel";
 	e->ctl.ev = EDGE_EV_GUEST;
 	e->wire = wire_new(WIRE_CLIENT, WIRE_CTL, &bridge_wire_ops, e);
 	port_start(e, &e->ctl, fd, e->wire);
@@ -17,5 +17,5 @@ void guest_start(struct edge *e, int fd, uint32_t ready_ms)
 void guest_on_ready_timeout(struct edge *e)
 {
 	if (e->control.phase == EDGE_PHASE_CONNECT)
-		e->keeper->lost(e, "the guest did not answer within %u ms", e->ready_ms);
+		e->keeper->lost(e, "the guest did not respond within %u ms", e->ready_ms);
 }

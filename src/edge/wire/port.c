@@ -23,12 +23,12 @@ void port_start(struct edge *e, struct port *p, int fd, struct wire *wire)
 	p->fd = fd;
 	p->wire = wire;
 	if (fd_set_nonblock(fd, true) < 0 || loop_add(&e->loop, fd, EPOLLIN, key_of(p)) < 0)
-		e->keeper->lost(e, "what came as %s cannot be watched", p->name);
+		e->keeper->lost(e, "cannot watch %s", p->name);
 }
 
 static void lost_protocol(struct edge *e, const struct port *p)
 {
-	e->keeper->lost(e, "the guest broke the protocol of %s: %s", p->name, wire_error(p->wire));
+	e->keeper->lost(e, "protocol error on %s: %s", p->name, wire_error(p->wire));
 }
 
 /* One read; whether there may be more. */
@@ -43,7 +43,7 @@ static bool read_once(struct edge *e, struct port *p)
 	if (n < 0 && errno == EAGAIN)
 		return false;
 	if (n <= 0) {
-		e->keeper->lost(e, "%s ended%s%s", p->name, n < 0 ? ": " : "",
+		e->keeper->lost(e, "%s was closed%s%s", p->name, n < 0 ? ": " : "",
 			n < 0 ? strerror(errno) : "");
 		return false;
 	}
@@ -95,7 +95,7 @@ static bool write_once(struct edge *e, struct port *p)
 	if (n < 0 && errno == EAGAIN)
 		return false;
 	if (n < 0) {
-		e->keeper->lost(e, "%s ended: %s", p->name, strerror(errno));
+		e->keeper->lost(e, "%s was closed: %s", p->name, strerror(errno));
 		return false;
 	}
 	p->out_at += (size_t)n;
@@ -109,7 +109,7 @@ static void set_blocked(struct edge *e, struct port *p, bool blocked)
 		return;
 	p->blocked = blocked;
 	if (loop_mod(&e->loop, p->fd, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN, key_of(p)) < 0)
-		e->keeper->lost(e, "%s cannot be watched", p->name);
+		e->keeper->lost(e, "cannot watch %s", p->name);
 }
 
 static void write_rounds(struct edge *e, struct port *p)

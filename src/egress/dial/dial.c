@@ -49,11 +49,11 @@ static void refuse_address(struct egress *e, struct exchange *x, const struct ad
 	addr_print(addr, text);
 	if (decision->why == POLICY_SPECIAL)
 		e->ops->fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
-			"%s leads to %s, a %s address that no rule names", x->host.name, text,
+			"%s resolves to %s, a %s address that no rule allows", x->host.name, text,
 			addr_class_name(decision->addr_class));
 	else
 		e->ops->fail(e, x, EGRESS_DENIED_ADDRESS, &copy,
-			"%s leads to %s, which a rule denies", x->host.name, text);
+			"%s resolves to %s, which a rule denies", x->host.name, text);
 }
 
 /* ---- connecting ---- */
@@ -273,7 +273,7 @@ static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 	}
 	if (r == -EXDEV) {
 		e->ops->fail(e, x, EGRESS_UNREACHABLE, &addr,
-			"%s: the peer has another address than the one that was dialed",
+			"%s: the peer address differs from the address that was dialed",
 			x->host.name);
 		return;
 	}

@@ -180,7 +180,7 @@ void resolve_set_servers(struct egress *e, const char *text)
 	r = n ? ares_set_servers_ports(channel, nodes) : ARES_SUCCESS;
 	has_servers = n && r == ARES_SUCCESS;
 	if (!has_servers)
-		log_warn("no DNS server: %s", n ? ares_strerror(r) : "none is named");
+		log_warn("no DNS server: %s", n ? ares_strerror(r) : "none configured");
 	set_timer(e);
 }
 

@@ -110,7 +110,7 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	if (r > 0)
 		e->ops->finish(e, x);
 	else if (r < 0)
-		e->ops->fail(e, x, EGRESS_BAD_REQUEST, NULL, "the request broke off");
+		e->ops->fail(e, x, EGRESS_BAD_REQUEST, NULL, "the request is incomplete");
 	return r == 0 ? STEP_MOVED : STEP_OVER;
 }
 
@@ -128,7 +128,7 @@ static enum step put_head(
 	out_drop_ours(&resp->headers);
 	wr = out_wr(&x->to_edge, CANON_MAX_HEAD + CANON_FRAME_HEADER);
 	if (canon_flow_resp(&t->down, resp) < 0 || canon_put_resp(&wr, EGRESS_STREAM, resp) < 0)
-		return fail_origin(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "cannot forward the response");
 	if (resp->status != 101) {
 		out_put_wr(&x->to_edge, &wr);
 		t->is_said = t->is_said || resp->status >= 200;
@@ -136,10 +136,10 @@ static enum step put_head(
 	}
 	/* From here on bytes pass as they are, both ways. */
 	if (canon_flow_switch(&t->up) < 0 || t->frames.n_head > 0)
-		return fail_origin(e, x, "edge spoke before the answer to a websocket request");
+		return fail_origin(e, x, "data was sent before the websocket response");
 	out_put_wr(&x->to_edge, &wr);
 	if (out_put(&x->to_edge, rest) < 0)
-		return fail_origin(e, x, "too much behind the answer to a websocket request");
+		return fail_origin(e, x, "too much data after the websocket response");
 	tunnel_run(e, x);
 	return STEP_OVER;
 }
@@ -150,10 +150,10 @@ static enum step put_answer_data(struct egress *e, struct exchange *x, struct sl
 
 	if (canon_flow_data(&x->talk->down, data.n) < 0 ||
 		canon_put_data_head(&wr, EGRESS_STREAM, data.n) < 0)
-		return fail_origin(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "cannot forward the response");
 	wr_bytes(&wr, data);
 	if (wr_finish(&wr) < 0)
-		return fail_origin(e, x, "the answer cannot be passed on");
+		return fail_origin(e, x, "cannot forward the response");
 	out_put_wr(&x->to_edge, &wr);
 	return STEP_MOVED;
 }
@@ -165,7 +165,7 @@ static enum step put_answer_end(struct egress *e, struct exchange *x, struct htt
 	out_drop_ours(trailers);
 	if (canon_flow_end(&x->talk->down, trailers) < 0 ||
 		canon_put_end(&wr, EGRESS_STREAM, trailers) < 0)
-		return fail_origin(e, x, "the end of the answer cannot be passed on");
+		return fail_origin(e, x, "cannot forward the end of the response");
 	out_put_wr(&x->to_edge, &wr);
 	x->talk->is_done = true;
 	return STEP_MOVED;
@@ -191,7 +191,7 @@ static enum step on_origin_end(struct egress *e, struct exchange *x)
 	struct http1_event ev;
 
 	if (!http1_eof(&x->talk->reader, &ev))
-		return fail_origin(e, x, "it closed the connection without an answer");
+		return fail_origin(e, x, "connection closed without a response");
 	return on_answer(e, x, &ev, slice_of(NULL, 0));
 }
 
@@ -215,7 +215,7 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
 	if (n < 0)
-		return fail_origin(e, x, "it broke the connection");
+		return fail_origin(e, x, "connection lost");
 	if (n == 0)
 		return on_origin_end(e, x);
 	x->n_bytes[WAY_DOWN] += (uint64_t)n;

@@ -9,8 +9,8 @@
 
 static void refuse_upstream(struct egress *e, struct exchange *x, const char *why)
 {
-	e->ops->fail(e, x, EGRESS_PROXY_REFUSED, &x->addr, "the upstream proxy %s: %s",
-		e->proxy.name, why);
+	e->ops->fail(
+		e, x, EGRESS_PROXY_REFUSED, &x->addr, "upstream proxy %s: %s", e->proxy.name, why);
 }
 
 void upstream_begin(struct egress *e, struct exchange *x)
@@ -39,14 +39,15 @@ static bool on_answer(
 	struct egress *e, struct exchange *x, const struct http1_event *ev, struct slice rest)
 {
 	if (ev->kind != HTTP1_EV_HEAD) {
-		refuse_upstream(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "an odd answer");
+		refuse_upstream(
+			e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "invalid response");
 		return false;
 	}
 	if (ev->resp->status < 200)
 		return true;
 	if (ev->resp->body.kind != HTTP_BODY_TUNNEL) {
 		e->ops->fail(e, x, EGRESS_PROXY_REFUSED, &x->addr,
-			"the upstream proxy %s answered %u %s", e->proxy.name, ev->resp->status,
+			"upstream proxy %s responded with %u %s", e->proxy.name, ev->resp->status,
 			canon_reason(ev->resp->status));
 		return false;
 	}
@@ -78,7 +79,7 @@ void upstream_pump(struct egress *e, struct exchange *x)
 	int r = out_flush(&x->to_origin, x->origin_fd, &n_sent);
 
 	if (r < 0 && r != -EAGAIN) {
-		refuse_upstream(e, x, "it broke the connection");
+		refuse_upstream(e, x, "connection lost");
 		return;
 	}
 	for (;;) {
@@ -88,7 +89,7 @@ void upstream_pump(struct egress *e, struct exchange *x)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			refuse_upstream(e, x, "it closed the connection without an answer");
+			refuse_upstream(e, x, "connection closed without a response");
 			return;
 		}
 		in = slice_of(buf, (size_t)n);

@@ -52,12 +52,11 @@ int capture_begin(struct exchange *x, const struct http_resp *resp)
 	c = x->capture = xcalloc(1, sizeof(*c));
 	c->status = resp->status;
 	if (resp->status == 101 || resp->status == 206)
-		return refuse_capture(
-			c, "a part of a response cannot be searched for captured fields");
+		return refuse_capture(c, "cannot search a partial response for captured fields");
 	buf = xmalloc(size);
 	wr = wr_init(buf, size);
 	if (canon_put_resp(&wr, OUT_STREAM, resp) < 0)
-		return refuse_capture(c, "the head of the response is too large");
+		return refuse_capture(c, "the response head is too large");
 	c->n_head = wr.n - CANON_FRAME_HEADER;
 	c->head = xmalloc(c->n_head);
 	memcpy(c->head, buf + CANON_FRAME_HEADER, c->n_head);
@@ -76,7 +75,7 @@ static int grow_capture(struct origin *o, struct capture *c, size_t n)
 		return 0;
 	if (o->n_captured + size - c->size > CAPTURE_MAX_KEPT)
 		return refuse_capture(
-			c, "too many responses wait to be searched for captured fields");
+			c, "too many responses are waiting for the search for captured fields");
 	text = xmalloc(size);
 	if (c->n)
 		memcpy(text, c->text, c->n);
@@ -120,19 +119,19 @@ int capture_open(struct origin *o, struct exchange *x, struct http_resp *ret_hea
 	int r = secret_init(&value, OAUTH_MAX_TOKEN, NULL);
 
 	if (r < 0)
-		return refuse_capture(c, "there is no memory for captured fields");
+		return refuse_capture(c, "out of memory for captured fields");
 	to.buf = value.p;
 	to.size = value.size;
 	if (c->n)
 		r = capture_clean(&o->service, x->captures, c->text, c->n, &to);
 	/* a page of an error has no fields */
 	if (r == -EPROTO || (r < 0 && c->status >= 200 && c->status < 300))
-		return refuse_capture(
-			c, r == -EPROTO ? "a captured field of the response is not a string"
-					: "the response is not JSON and may hold a captured field");
+		return refuse_capture(c,
+			r == -EPROTO ? "a captured field of the response is not a string"
+				     : "the response is not JSON and can contain a captured field");
 	arena_reset(&o->arena);
 	if (canon_get_resp(slice_of(c->head, c->n_head), &o->arena, ret_head) < 0)
-		return refuse_capture(c, "the head of the response cannot be passed on");
+		return refuse_capture(c, "cannot forward the response head");
 	*ret_n = to.n;
 	c->is_open = true;
 	return 0;

@@ -261,7 +261,7 @@ static void take_socket(struct origin *o, struct line *l, int fd)
 	if (r == 0)
 		r = tls_begin(o, l);
 	if (r < 0) {
-		fail_line(o, l, ORIGIN_NO_CONNECTION, "the socket cannot be used");
+		fail_line(o, l, ORIGIN_NO_CONNECTION, "cannot use the socket");
 		return;
 	}
 	set_timer(o, l, ORIGIN_HANDSHAKE_MS);
@@ -326,7 +326,7 @@ void line_on_timer(struct origin *o, struct loop_key key)
 	if (!l)
 		return;
 	if (l->state == LINE_HANDSHAKE)
-		fail_line(o, l, ORIGIN_TIMEOUT, "the TLS handshake takes too long");
+		fail_line(o, l, ORIGIN_TIMEOUT, "the TLS handshake timed out");
 	else if (l->n_exchanges)
 		l->ops->on_event(o, l);
 	else

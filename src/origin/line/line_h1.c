@@ -280,8 +280,7 @@ static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
 	if (r == 0 && h->n_read && http1_eof(&h->reader, &ev))
 		return on_answer(o, h, &ev, slice_of(NULL, 0));
 	o->ops->on_fail(o, h->x, ORIGIN_BAD_ANSWER, untouched,
-		h->n_read ? "it broke the connection"
-			  : "it closed the connection without an answer");
+		h->n_read ? "connection lost" : "connection closed without a response");
 	return false;
 }
 

@@ -132,7 +132,7 @@ static void flush_h2(struct h2_line *h)
 		ssize_t n;
 
 		if (fill_h2(h) < 0) {
-			h2_break(h, "HTTP/2 cannot go on");
+			h2_break(h, "HTTP/2 failed");
 			return;
 		}
 		if (h->out_n == 0)
@@ -487,7 +487,7 @@ static void count_noise(struct h2_line *h, size_t n)
 	h->noise -= (int64_t)(h->n_wasted / H2_NOISE_BYTES);
 	h->n_wasted %= H2_NOISE_BYTES;
 	if (h->noise < 0)
-		h2_break(h, "it sends too many frames that carry nothing");
+		h2_break(h, "too many HTTP/2 frames without data");
 }
 
 static enum turn read_some(struct h2_line *h)
@@ -497,7 +497,7 @@ static enum turn read_some(struct h2_line *h)
 	if (n == -EAGAIN)
 		return TURN_WAITS;
 	if (n <= 0) {
-		h2_break(h, n == 0 ? "it closed the connection" : "it broke the connection");
+		h2_break(h, n == 0 ? "connection closed" : "connection lost");
 		return TURN_OVER;
 	}
 	h->n_read += (uint64_t)n;
@@ -505,7 +505,7 @@ static enum turn read_some(struct h2_line *h)
 	r = nghttp2_session_mem_recv(h->session, buf, (size_t)n);
 	h->in_recv = false;
 	if (r < 0)
-		h2_break(h, "what it says is not HTTP/2");
+		h2_break(h, "HTTP/2 protocol error");
 	count_noise(h, (size_t)n);
 	return h->why ? TURN_OVER : TURN_MOVED;
 }
@@ -558,7 +558,7 @@ static void pump_h2(struct origin *o, struct line *l)
 	flush_h2(h);
 	h2_settle(h);
 	if (has_given_up(h))
-		h2_break(h, "what it says is not HTTP/2");
+		h2_break(h, "HTTP/2 protocol error");
 	if (h->why) {
 		fail_all(h);
 		line_release(o, l);

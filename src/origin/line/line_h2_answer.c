@@ -98,7 +98,7 @@ static int on_data(
 	s->x->is_stopped = true;
 	if (bufq_put(&s->held, data) == n)
 		return 0;
-	h2_break(h, "it sends more than it may");
+	h2_break(h, "HTTP/2 flow control violated");
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -138,7 +138,7 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, nghttp
 		h2_resp_add(&h->resp, slice_of(n.base, n.len), slice_of(v.base, v.len));
 	if (h2_cost(block) <= H2_MAX_BOMB)
 		return 0;
-	h2_break(h, "its header fields have no end");
+	h2_break(h, "the header fields are too large");
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -153,7 +153,7 @@ static void on_interim(struct h2_stream *s, struct http_resp *resp)
 	struct h2_line *h = s->h;
 
 	if (++s->n_interim > H2_MAX_INTERIM) {
-		fail_stream(s, "interim answers have no end");
+		fail_stream(s, "too many interim responses");
 		return;
 	}
 	s->expect_until_ms = 0;
@@ -228,14 +228,14 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 
 	if (hd->type ==
 		NGHTTP2_PUSH_PROMISE) { /* nghttp2 minds only who has agreed to our settings */
-		h2_break(h, "it pushes what nobody asked for");
+		h2_break(h, "unexpected HTTP/2 push");
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	if (carries)
 		h->n_carried += hd->length + 9;
 	if (carries || --h->noise >= 0)
 		return 0;
-	h2_break(h, "it sends too many frames that carry nothing");
+	h2_break(h, "too many HTTP/2 frames without data");
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -297,13 +297,13 @@ static void on_closed_early(struct h2_stream *s)
 	if ((s->close_code == NGHTTP2_REFUSED_STREAM || x->wants_h1) && s->n_up == 0 &&
 		s->up_trailers.n == 0)
 		h->o->ops->on_refused(h->o, x,
-			x->wants_h1 ? "it wants HTTP/1.1 for this" : "it refused the request");
+			x->wants_h1 ? "HTTP/1.1 required" : "the server refused the request");
 	else if (s->is_unsent)
-		h->o->ops->on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "the request cannot be sent");
+		h->o->ops->on_fail(h->o, x, ORIGIN_BAD_ANSWER, false, "cannot send the request");
 	else
 		h->o->ops->on_fail(h->o, x, ORIGIN_BAD_ANSWER, false,
-			s->close_code == NGHTTP2_NO_ERROR ? "it ended the request without an answer"
-							  : "it broke the request off");
+			s->close_code == NGHTTP2_NO_ERROR ? "stream closed without a response"
+							  : "stream reset by the server");
 }
 
 static void settle_stream(struct h2_stream *s, uint64_t now)

@@ -54,7 +54,7 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 
 	o->tls = ctx;
 	if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) || !set_host(ctx, &o->host))
-		return err_set(err, -EIO, "OpenSSL cannot be set up");
+		return err_set(err, -EIO, "cannot configure OpenSSL");
 	SSL_CTX_set_security_level(ctx, 2);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -64,7 +64,7 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	if (add_roots(SSL_CTX_get_cert_store(ctx), roots) == 0)
-		return err_set(err, -EINVAL, "there is no certificate among them");
+		return err_set(err, -EINVAL, "no certificate found");
 	return 0;
 }
 
@@ -146,7 +146,7 @@ int tls_handshake(struct origin *o, struct line *l, const char **ret_why)
 	code = ERR_peek_last_error();
 	*ret_why = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
 		   : code		 ? ERR_reason_error_string(code)
-					 : "the connection broke off";
+					 : "connection lost";
 	ERR_clear_error();
 	return verified != X509_V_OK ? -EKEYREJECTED : -EPROTO;
 }

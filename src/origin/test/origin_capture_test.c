@@ -185,7 +185,7 @@ static void a_compressed_response_is_searched(void **state)
 		if (!is_cut)
 			must_be(edge, rows[2].to);
 		else
-			must_be_refused(&p, edge, "cannot be passed on");
+			must_be_refused(&p, edge, "cannot forward the");
 	}
 	end(&p);
 }
@@ -202,7 +202,7 @@ static void what_cannot_be_searched_is_refused(void **state)
 			"not JSON"},
 		{"200 OK", "{\"temp_token\":[\"" KEY "\"]}", "not a string"},
 		{"404 Not Found", "{\"temp_token\":{\"a\":\"" KEY "\"}}", "not a string"},
-		{"206 Partial Content", "{\"temp_token\":\"" KEY "\"}", "a part of a response"},
+		{"206 Partial Content", "{\"temp_token\":\"" KEY "\"}", "partial response"},
 	};
 	struct play p;
 
@@ -319,7 +319,7 @@ static void the_responses_that_are_held_are_limited(void **state)
 		rig_write(p[i].ssl, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
 		say_chunk(&p[i], blank, i < N_HELD ? 3 * MIB / 2 : 100);
 	}
-	must_be_refused(&p[N_HELD], edge[N_HELD], "too many responses wait");
+	must_be_refused(&p[N_HELD], edge[N_HELD], "too many responses are waiting");
 	for (unsigned i = 0; i < N_HELD; i++) {
 		struct rig_answer a;
 

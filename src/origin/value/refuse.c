@@ -134,15 +134,15 @@ int refuse_judge(const struct origin *o, const struct exchange *x, char ret_wher
 
 	if (other && service_names_paths(&o->service)) {
 		(void)snprintf(ret_where, ORIGIN_MAX_WHERE,
-			"header %s: it may replace the path of the request", other);
+			"header %s: a server can use it instead of the path", other);
 		return -EPERM;
 	}
 	if (!found)
 		return 0;
 	if (found == &service_odd_path) {
 		(void)snprintf(ret_where, ORIGIN_MAX_WHERE,
-			"servers disagree about which endpoint this path is ('..' segments, "
-			"control characters, nested escapes); send it in its plain form");
+			"ambiguous path ('..' segments, control characters or nested escapes): "
+			"use its normalized form");
 		return -EPERM;
 	}
 	(void)snprintf(ret_where, ORIGIN_MAX_WHERE, "rule 'refuse %.100s'", found->rule);

@@ -45,7 +45,7 @@ static void copy_texts(struct sign *g)
 		if (text[i]->n)
 			*text[i] = arena_dup(&g->read, *text[i]);
 	if (arena_is_full(&g->read))
-		(void)err_set(&g->why, -EBADMSG, "the request is too large to be signed again");
+		(void)err_set(&g->why, -EBADMSG, "the request is too large to sign again");
 }
 
 void sign_read(struct origin *o, struct exchange *x)
@@ -129,12 +129,11 @@ int sign_keep(struct origin *o, struct exchange *x, struct slice data)
 
 	if (r == -EFBIG)
 		(void)err_set(&g->why, r,
-			"the body is over %u MiB and the request does not say its hash: it cannot "
-			"be "
-			"signed again",
+			"cannot sign the request again: the body is over %u MiB and no hash of it "
+			"was sent",
 			SIGV4_MAX_BODY >> 20);
 	else if (r < 0)
-		(void)err_set(&g->why, -EBADMSG, "too many requests wait to be signed");
+		(void)err_set(&g->why, -EBADMSG, "too many requests are waiting to be signed");
 	return r;
 }
 
@@ -172,7 +171,8 @@ int sign_put_chunks(struct origin *o, struct exchange *x, struct slice data)
 			r = put_due(o, g, piece);
 		if (r < 0) {
 			if (!err.text[0])
-				(void)err_set(&err, r, "too many requests wait to be signed");
+				(void)err_set(
+					&err, r, "too many requests are waiting to be signed");
 			g->why = err;
 			return -EPROTO;
 		}
@@ -186,7 +186,7 @@ int sign_end_chunks(struct exchange *x)
 	struct sign *g = x->talk->sign;
 
 	if (!sigv4_chunks_is_whole(&g->chunks)) {
-		(void)err_set(&g->why, -EBADMSG, "the body ends before its last signed chunk");
+		(void)err_set(&g->why, -EBADMSG, "the body is truncated: no last signed chunk");
 		return -EPROTO;
 	}
 	g->is_ended = true;

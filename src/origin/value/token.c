@@ -47,14 +47,14 @@ static const char *check_head(struct http_req *req, struct token *t)
 	int r;
 
 	if (req->websocket)
-		return "a token endpoint is no websocket";
+		return "a token endpoint does not accept websockets";
 	if (!has_content(req))
 		return NULL;
 	if (canon_find_header(&req->headers, "content-encoding", &at) != -ENOENT)
-		return "the content of a token request is coded";
+		return "the body of a token request must not be encoded";
 	r = canon_find_header(&req->headers, "content-type", &at);
 	if (r < 0 || oauth_parse_type(req->headers.list[at].value, &t->req.form) < 0)
-		return "a token request is JSON or a form";
+		return "invalid token request: expected JSON or a form";
 	if (req->body.kind == HTTP_BODY_LENGTH && req->body.length > OAUTH_MAX_REQUEST)
 		return "the token request is too large";
 	return NULL;
@@ -152,7 +152,7 @@ static void go_token(struct origin *o, struct exchange *x)
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++)
 		n += is_under_way(&o->exchanges[i]);
 	if (n >= ORIGIN_MAX_TOKENS) {
-		o->ops->fail(o, x, ORIGIN_BUSY, "%s: too many logins at once", o->config.host);
+		o->ops->fail(o, x, ORIGIN_BUSY, "%s: too many concurrent logins", o->config.host);
 		return;
 	}
 	if (token_needs_value(x)) {
@@ -169,7 +169,7 @@ static void begin_refresh(struct origin *o, struct exchange *x)
 		return;
 	if (!(o->config.has & ORIGIN_HAS_REFRESH)) {
 		o->ops->fail(o, x, ORIGIN_NO_VALUE,
-			"%s: this sandbox has no refresh token: log in again", o->config.host);
+			"%s: the sandbox has no refresh token: log in again", o->config.host);
 	} else if (o->flight) {
 		x->state = EXCHANGE_FLIGHT;
 		exchange_set_timer(o, x, ORIGIN_FLIGHT_MS);
@@ -186,9 +186,9 @@ static void on_whole(struct origin *o, struct exchange *x)
 	if (r == -EPERM)
 		foreign_token(o, x, "token");
 	else if (r == -ENOTSUP)
-		bad_request(o, x, "a token request of a kind that is not known");
+		bad_request(o, x, "unknown kind of token request");
 	else if (r < 0)
-		bad_request(o, x, "the token request cannot be read");
+		bad_request(o, x, "cannot parse the token request");
 	else if (t->req.grant == OAUTH_REFRESH)
 		begin_refresh(o, x);
 	else
@@ -212,7 +212,7 @@ static void read_some(struct origin *o, struct exchange *x, struct slice in)
 	else if (r == -EPERM)
 		foreign_token(o, x, "trailer");
 	else if (r != 0)
-		bad_request(o, x, "the token request cannot be read, or is too large");
+		bad_request(o, x, "the token request is invalid or too large");
 }
 
 void token_read(struct origin *o, struct exchange *x)
@@ -296,7 +296,7 @@ void token_push(struct origin *o, struct exchange *x)
 		r = l->ops->end(o, x, NULL);
 	secret_done(&t->filled);
 	if (r < 0)
-		bad_request(o, x, "the token request cannot be sent");
+		bad_request(o, x, "cannot send the token request");
 }
 
 /* ---- the end ---- */

@@ -65,7 +65,7 @@ bool token_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 	struct wr wr;
 
 	if (resp->status == 101) {
-		bad_answer(o, x, "its token endpoint is no websocket");
+		bad_answer(o, x, "websocket response from the token endpoint");
 		return false;
 	}
 	if (resp->status < 200)
@@ -73,7 +73,7 @@ bool token_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 	buf = xmalloc(size);
 	wr = wr_init(buf, size);
 	if (t->head || canon_put_resp(&wr, OUT_STREAM, resp) < 0) {
-		bad_answer(o, x, "the answer cannot be passed on");
+		bad_answer(o, x, "cannot forward the response");
 		return false;
 	}
 	t->n_head = wr.n - CANON_FRAME_HEADER;
@@ -89,7 +89,7 @@ bool token_on_data(struct origin *o, struct exchange *x, struct slice data)
 	/* it is in a buffer of the line's, which others use after us */
 	explicit_bzero((uint8_t *)data.p, data.n);
 	if (r < 0)
-		bad_answer(o, x, "its token answer is too large");
+		bad_answer(o, x, "the token response is too large");
 	return r == 0;
 }
 
@@ -146,7 +146,7 @@ static void say_answer(struct origin *o, struct exchange *x, struct slice head, 
 	own = xmalloc(MAX(head.n, 1u));
 	memcpy(own, head.p, head.n);
 	if (put_answer(o, x, slice_of(own, head.n), body) < 0) {
-		bad_answer(o, x, "the answer cannot be passed on");
+		bad_answer(o, x, "cannot forward the response");
 		return;
 	}
 	if (x->token)
@@ -323,7 +323,7 @@ int token_on_stored(struct origin *o, const struct ipc_msg *msg)
 		if (stored.kept)
 			on_kept(o, x);
 		else
-			o->ops->fail(o, x, ORIGIN_NO_VALUE, "%s: its tokens are not kept: %s",
+			o->ops->fail(o, x, ORIGIN_NO_VALUE, "%s: cannot store the tokens: %s",
 				o->config.host, stored.text);
 		return 0;
 	}
@@ -429,7 +429,7 @@ static void pass_as_it_is(struct origin *o, struct exchange *x)
 	secret_done(&t->clean);
 	t->clean = secret_take(&t->answer);
 	if (scrub_sent(o, x) < 0)
-		bad_answer(o, x, "the answer cannot be passed on");
+		bad_answer(o, x, "cannot forward the response");
 	else
 		pass_on(o, x);
 }
@@ -446,7 +446,7 @@ void token_on_end(struct origin *o, struct exchange *x)
 	arena_reset(&o->arena);
 	if (!t->head || canon_get_resp(slice_of(t->head, t->n_head), &o->arena, &resp) < 0 ||
 		decode_answer(t, &resp) < 0) {
-		bad_answer(o, x, "its token answer cannot be read");
+		bad_answer(o, x, "cannot parse the token response");
 		return;
 	}
 	is_good = resp.status >= 200 && resp.status < 300;
@@ -455,12 +455,12 @@ void token_on_end(struct origin *o, struct exchange *x)
 	if (r == 1 && is_good) {
 		secret_done(&t->answer);
 		if (store_all(o, x, &tokens) < 0)
-			bad_answer(o, x, "its tokens cannot be kept");
+			bad_answer(o, x, "cannot store the tokens");
 	} else if (r == 0) {
 		pass_on(o, x);
 	} else if (r == -EBADMSG && (!is_good || t->answer.n == 0)) {
 		pass_as_it_is(o, x);
 	} else {
-		bad_answer(o, x, "its token answer is not of a kind that is known");
+		bad_answer(o, x, "unknown kind of token response");
 	}
 }

@@ -146,7 +146,7 @@ int value_on_message(struct origin *o, struct ipc_msg *msg)
 	if (r == 0)
 		r = loop_add(&o->loop, msg->fd, EPOLLIN, value_key(o, v, ORIGIN_EV_VALUE));
 	if (r < 0) {
-		refuse_value(o, v, "the stream of the vault cannot be used");
+		refuse_value(o, v, "cannot use the stream from the vault");
 		return 0;
 	}
 	v->fd = TAKE_FD(msg->fd);
@@ -159,7 +159,7 @@ static void take_value(struct origin *o, struct value *v)
 {
 	close_stream(o, v);
 	if (vault_frame_split(secret_slice(&v->bytes), &v->frame) < 0) {
-		refuse_value(o, v, "the vault broke off");
+		refuse_value(o, v, "the vault sent an incomplete credential");
 		return;
 	}
 	v->state = VALUE_HERE;
@@ -189,7 +189,7 @@ void value_on_event(struct origin *o, struct loop_key key)
 			return;
 		}
 		if (n < 0 || room == 0) {
-			refuse_value(o, v, "the vault broke off");
+			refuse_value(o, v, "the vault sent an incomplete credential");
 			return;
 		}
 		v->bytes.n += (size_t)n;
@@ -226,5 +226,5 @@ void value_on_timer(struct origin *o, struct loop_key key)
 	struct value *v = value_find(o, key);
 
 	if (v)
-		refuse_value(o, v, "the vault does not send the credential");
+		refuse_value(o, v, "timed out waiting for the vault");
 }

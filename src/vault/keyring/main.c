@@ -48,7 +48,7 @@ static bool is_usable(SecretService *service, struct keyring_answer *a)
 	bool locked = c && secret_collection_get_locked(c);
 
 	if (!c)
-		say(a, KEYRING_NO_SERVICE, "it has no default keyring");
+		say(a, KEYRING_NO_SERVICE, "no default keyring exists");
 	else if (locked)
 		say(a, KEYRING_LOCKED, "the keyring is locked: unlock it and try again");
 	if (c)
@@ -86,12 +86,12 @@ static void get(SecretService *service, GHashTable *attributes, struct secret *c
 		return;
 	}
 	if (!value) {
-		say(a, KEYRING_NOT_FOUND, "it has no key of this installation");
+		say(a, KEYRING_NOT_FOUND, "the keyring has no key for this installation");
 		return;
 	}
 	bytes = secret_value_get(value, &n);
 	if (n == 0 || n > KEYRING_MAX_VALUE || secret_copy(copy, slice_of(bytes, n), NULL) < 0) {
-		say(a, KEYRING_FAILED, "what it keeps is not a key of sbx");
+		say(a, KEYRING_FAILED, "the stored item is not an sbx key");
 	} else {
 		say(a, KEYRING_OK, "");
 		a->value = secret_slice(copy);
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 		return 1;
 	n = fd_read_full(STDIN_FILENO, in.p, KEYRING_MAX);
 	if (n < 0 || keyring_get_ask(slice_of(in.p, (size_t)n), &ask) < 0)
-		die("no question on stdin: this program is started by sbx-vault-run");
+		die("no valid request on stdin (this program is started by sbx-vault-run)");
 	ask_service(&ask, &copy, &answer);
 	wr = wr_init(out.p, KEYRING_MAX);
 	if (keyring_put_answer(&wr, &answer) < 0 || fd_write_all(STDOUT_FILENO, out.p, wr.n) < 0)

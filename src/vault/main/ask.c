@@ -31,9 +31,8 @@ void ask_fill_status(const struct vault *v, struct vault_status *ret)
 		.n_items = (uint16_t)v->book.n,
 		.generation = v->has_safe ? v->safe.head.generation : 0};
 	if (v->state == VAULT_READY)
-		(void)snprintf(ret->text, sizeof(ret->text),
-			"sealed with a key from: %s. Memory: %s.", vault_key_text(ret->key),
-			vault_memory_text(ret->memory));
+		(void)snprintf(ret->text, sizeof(ret->text), "Key source: %s. Memory: %s.",
+			vault_key_text(ret->key), vault_memory_text(ret->memory));
 	else
 		(void)snprintf(ret->text, sizeof(ret->text), "%.255s", v->why.text);
 	for (char *c = ret->text; *c; c++) {
@@ -137,13 +136,13 @@ static int check_frame(struct vault *v, const struct vault_meta *meta,
 
 	if (strcmp(frame->name, meta->name) != 0 || frame->serial || frame->header[0] ||
 		frame->format[0] || frame->user[0])
-		return err_set(err, -EINVAL, "the token is another one than was said");
+		return err_set(err, -EINVAL, "the frame does not match the request");
 	if (frame->value.n == 0 || frame->value.n > VAULT_MAX_TOKEN)
-		return err_set(err, -EMSGSIZE, "a token has 1 to %d bytes", VAULT_MAX_TOKEN);
+		return err_set(err, -EMSGSIZE, "token must have 1 to %d bytes", VAULT_MAX_TOKEN);
 	if (old && old->ref.kind != VAULT_REF_NONE)
-		return err_set(err, -EEXIST, "the user has set it to come from a program");
+		return err_set(err, -EEXIST, "the credential is configured to come from a program");
 	if (!has_room_for_token(v, meta))
-		return err_set(err, -ENOSPC, "the sandbox has %d tokens", VAULT_MAX_TOKENS);
+		return err_set(err, -ENOSPC, "the sandbox already has %d tokens", VAULT_MAX_TOKENS);
 	return 0;
 }
 
@@ -164,7 +163,7 @@ static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *e
 	int r = 0;
 
 	if (!is_finished(fd))
-		return err_set(err, -EINVAL, "the token was not complete when it was sent");
+		return err_set(err, -EINVAL, "incomplete token: the stream is still open");
 	r = secret_init(ret, VAULT_FRAME_MAX_HEAD + VAULT_MAX_TOKEN + 1, err);
 
 	if (r < 0)
@@ -175,7 +174,7 @@ static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *e
 		ret->n += n > 0 ? (size_t)n : 0;
 	}
 	if (n != 0 && ret->n < ret->size)
-		return err_set(err, -EINVAL, "the token was not complete when it was sent");
+		return err_set(err, -EINVAL, "incomplete token: the stream is still open");
 	return 0;
 }
 
@@ -201,7 +200,7 @@ static int store_token(struct vault *v, struct peer *p, const struct vault_meta 
 	int r = read_frame(v, fd, &bytes, err);
 
 	if (r == 0 && vault_frame_split(secret_slice(&bytes), &frame) < 0)
-		r = err_set(err, -EINVAL, "the token was cut off, or is too long");
+		r = err_set(err, -EINVAL, "the token is truncated or too long");
 	if (r == 0)
 		r = check_frame(v, meta, &frame, err);
 	e = r == 0 ? find_same(v, meta, frame.value) : NULL;
@@ -241,7 +240,7 @@ static bool is_source(struct vault *v, struct peer *p, const struct ipc_msg *msg
 {
 	if (is_pipe_or_stream(msg->fd))
 		return true;
-	peer_answer(v, p, msg->id, -EINVAL, 0, "values come through a pipe or a Unix stream");
+	peer_answer(v, p, msg->id, -EINVAL, 0, "expected a pipe or a Unix stream socket");
 	return false;
 }
 
@@ -314,7 +313,7 @@ static int ask_remove(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		return r;
 	e = book_find(&v->book, name, scope);
 	if (!e) {
-		peer_answer(v, p, msg->id, -ENOENT, 0, "there is no such credential");
+		peer_answer(v, p, msg->id, -ENOENT, 0, "credential not found");
 		return 0;
 	}
 	(void)book_remove(&v->book, e);
@@ -338,7 +337,7 @@ static int ask_unlock(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	if (v->state != VAULT_LOCKED) {
-		peer_answer(v, p, msg->id, -EINVAL, 0, "no passphrase is waited for");
+		peer_answer(v, p, msg->id, -EINVAL, 0, "the vault is not waiting for a passphrase");
 		return 0;
 	}
 	return read_from(v, p, OP_UNLOCK, msg, NULL);
@@ -390,7 +389,7 @@ void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_en
 	if (r == 0)
 		e->used_ms = clock_wall_ms();
 	fd_close(&stream); /* before the answer: who hears DONE finds the end behind the frame */
-	peer_answer(v, p, id, r, e->serial, r < 0 ? "the stream did not take the value" : "");
+	peer_answer(v, p, id, r, e->serial, r < 0 ? "cannot send the value on the stream" : "");
 }
 
 static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
@@ -406,12 +405,12 @@ static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		return r;
 	e = book_fit(&v->book, name, p->sandbox);
 	if (!is_unix_stream(msg->fd)) {
-		peer_answer(v, p, msg->id, -EINVAL, 0, "a value goes out through a stream only");
+		peer_answer(v, p, msg->id, -EINVAL, 0, "expected a Unix stream socket");
 	} else if (!e) {
-		peer_answer(v, p, msg->id, -ENOENT, 0, "this sandbox has no such credential");
+		peer_answer(v, p, msg->id, -ENOENT, 0, "the sandbox has no such credential");
 	} else if (e->serial != serial) {
 		peer_answer(v, p, msg->id, -ESTALE, e->serial,
-			"the credential was changed after this was decided");
+			"the credential was changed after the request was allowed");
 	} else if (is_fresh(e)) {
 		ask_send_value(v, p, msg->id, e, TAKE_FD(msg->fd));
 	} else {

@@ -89,7 +89,7 @@ int job_start(struct vault *v, enum job_kind kind, const struct run *run, struct
 			j = &v->jobs[i];
 	}
 	if (!j)
-		return err_set(err, -EBUSY, "too many programs are asked at once: try again");
+		return err_set(err, -EBUSY, "too many credential programs are running: try again");
 	*j = (struct job){.kind = kind,
 		.gen = j->gen,
 		.run_id = ++v->last_run_id,
@@ -102,7 +102,7 @@ int job_start(struct vault *v, enum job_kind kind, const struct run *run, struct
 	}
 	if (r < 0) {
 		end(v, j);
-		return err_errno(err, r, "asking another program");
+		return err_errno(err, r, "starting a program");
 	}
 	loop_timer_set(&v->loop, &j->timer, clock_mono_ms() + run->timeout_ms + GRACE_MS,
 		key_of(v, j, EV_JOB_TIMER));
@@ -131,18 +131,18 @@ int job_fetch(struct vault *v, struct book_entry *e, struct err *err)
 static int explain(const struct job *j, int how, struct err *err)
 {
 	if (j->is_too_long)
-		return err_set(err, -EMSGSIZE, "it wrote too much");
+		return err_set(err, -EMSGSIZE, "the output is too large");
 	if (how == -ETIMEDOUT)
-		return err_set(err, how, "it did not end within %d s", FETCH_TIMEOUT_MS / 1000);
+		return err_set(err, how, "timed out after %d s", FETCH_TIMEOUT_MS / 1000);
 	if (how == -EINTR)
-		return err_set(err, -EIO, "it was killed");
+		return err_set(err, -EIO, "the program was killed");
 	if (how == -EPERM)
 		return err_set(err, how,
-			"it is not registered, or another user can change it: set the credential "
-			"again");
+			"the program is not registered or another user can modify it: set the "
+			"credential again");
 	if (how < 0)
-		return err_errno(err, how, "it could not be started");
-	return how ? err_set(err, -EIO, "it ended with status %d", how) : 0;
+		return err_errno(err, how, "cannot start the program");
+	return how ? err_set(err, -EIO, "the program exited with status %d", how) : 0;
 }
 
 static void finish_fetch(struct vault *v, struct job *j, int how)
@@ -233,7 +233,7 @@ void job_on_runner(struct vault *v)
 	ipc_msg_done(&msg);
 	if (r <= 0) {
 		if (r < 0)
-			log_error("sbx-vault-run broke the protocol");
+			log_error("protocol error: invalid message from sbx-vault-run");
 		v->done = true;
 		v->status = r < 0 ? 4 : 0;
 		return;

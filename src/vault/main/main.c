@@ -97,10 +97,11 @@ static void start(struct vault *v, const struct options *o)
 	peer_look_for_owner(v);
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_ADD_ALL_CIPHERS, NULL))
-		die("OpenSSL does not start");
+		die("cannot initialize OpenSSL");
 	if (loop_init(&v->loop) < 0 ||
 		loop_add(&v->loop, VAULT_RUN_FD, EPOLLIN, (struct loop_key){.kind = EV_RUNNER}) < 0)
-		die("fd %d is no channel: this program is started by sbx-vault-run", VAULT_RUN_FD);
+		die("fd %d: not a channel (this program is started by sbx-vault-run)",
+			VAULT_RUN_FD);
 	peer_init(v);
 	v->wanted = o->key;
 	open_start(v, enter_jail(o), o->accept_old);
@@ -117,7 +118,7 @@ int main(int argc, char **argv)
 		return puts("sbx-vault " SBX_VERSION) < 0;
 	parse(argc, argv, &options);
 	if (!options.dir)
-		die("--dir is missing (this program is started by sbx-vault-run)");
+		die("missing --dir (this program is started by sbx-vault-run)");
 	start(&vault, &options);
 	while (!vault.done) {
 		struct loop_event ev;

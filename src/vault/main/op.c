@@ -117,7 +117,7 @@ struct op *op_new(struct vault *v, struct peer *p, enum op_kind kind, uint32_t i
 	int r = 0;
 
 	if (!op) {
-		peer_answer(v, p, id, -EBUSY, 0, "too much at once: try again");
+		peer_answer(v, p, id, -EBUSY, 0, "too many concurrent requests: try again");
 		return NULL;
 	}
 	*op = (struct op){.kind = kind,
@@ -183,7 +183,7 @@ void op_on_event(struct vault *v, const struct loop_event *ev)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		op_answer(v, op, -EIO, 0, "the value could not be read");
+		op_answer(v, op, -EIO, 0, "cannot read the value");
 	else if (n == 0)
 		finish_reading(v, op);
 	else
@@ -199,7 +199,7 @@ void op_on_timer(struct vault *v, struct loop_key key)
 	if (op->kind == OP_SCAN)
 		scan_step(v, op);
 	else
-		op_answer(v, op, -ETIMEDOUT, 0, "the value did not come in time");
+		op_answer(v, op, -ETIMEDOUT, 0, "timed out reading the value");
 }
 
 void op_on_fetched(struct vault *v, uint64_t serial, int code, const char *why)

@@ -19,7 +19,7 @@ static void fail(struct vault *v, int r, const struct err *err)
 	(void)err_set(&why, r, "%s", err_text(err, r));
 	v->why = why;
 	v->state = VAULT_FAILED;
-	log_error("the vault cannot be opened: %s", v->why.text);
+	log_error("cannot open the vault: %s", v->why.text);
 	peer_serve(v);
 }
 
@@ -39,11 +39,11 @@ static void load(struct vault *v, uint64_t floor)
 		vault_note_memory(v, &v->book.list[i]->value);
 	v->state = VAULT_READY;
 	v->why.text[0] = '\0';
-	log_info("%zu credentials; the key comes from %s; memory: %s", v->book.n,
+	log_info("%zu credentials, key source: %s, memory: %s", v->book.n,
 		vault_key_text(v->safe.head.source),
 		v->weakest == SECRET_HIDDEN   ? "hidden"
 		: v->weakest == SECRET_LOCKED ? "locked"
-					      : "not locked, because the limit forbids it");
+					      : "not locked (memory lock limit)");
 	open_remember(v);
 	peer_serve(v);
 	peer_tell_changed(v, "");
@@ -103,22 +103,22 @@ void open_remember(struct vault *v)
 	v->is_floor_due = false;
 	r = ask_keyring(v, JOB_FLOOR, KEYRING_PUT, v->safe.head.generation, &err);
 	if (r < 0)
-		log_warn("the Secret Service was not told the generation: %s", err_text(&err, r));
+		log_warn("cannot send the generation to the Secret Service: %s", err_text(&err, r));
 }
 
 /* 0 with an answer, or why there is none. */
 static int read_keyring(const struct job *j, int how, struct keyring_answer *ret, struct err *err)
 {
 	if (how < 0)
-		return err_errno(err, how, "asking the Secret Service");
+		return err_errno(err, how, "querying the Secret Service");
 	if (keyring_get_answer(secret_slice(&j->out), ret) < 0)
-		return err_set(err, -EPROTO, "the Secret Service was not understood");
+		return err_set(err, -EPROTO, "invalid response from the Secret Service");
 	if (ret->status != KEYRING_OK)
 		return err_set(err,
 			ret->status == KEYRING_NOT_FOUND ? -ENOKEY
 			: ret->status == KEYRING_LOCKED	 ? -EACCES
 							 : -EIO,
-			"the Secret Service: %s", ret->text);
+			"Secret Service: %s", ret->text);
 	return 0;
 }
 
@@ -130,7 +130,7 @@ static int take_stored(
 
 	*ret_floor = rd_u64(&rd);
 	if (rd_finish(&rd) < 0)
-		return err_set(err, -EBADMSG, "what the Secret Service keeps is not a key of sbx");
+		return err_set(err, -EBADMSG, "the item in the Secret Service is not an sbx key");
 	return secret_copy(&v->safe.key, key, err);
 }
 
@@ -147,8 +147,8 @@ static int ask_creds(struct vault *v, struct err *err)
 		return job_start(v, JOB_SEAL_CREDS, &run, secret_slice(&v->safe.key), 0, err);
 	r = safe_creds_read(&v->safe, &blob, &n, err);
 	if (r == -ENOENT)
-		return err_set(
-			err, -ENOKEY, "the sealed key %s/%s is gone", v->safe.dir, SAFE_CREDS);
+		return err_set(err, -ENOKEY, "the sealed key %s/%s does not exist", v->safe.dir,
+			SAFE_CREDS);
 	if (r < 0)
 		return r;
 	run.kind = RUN_DECRYPT;
@@ -171,7 +171,7 @@ static int get_key(struct vault *v, struct err *err)
 		r = v->safe.is_new ? make_key(v, err) : 0;
 		return r < 0 ? r : ask_creds(v, err);
 	case VAULT_KEY_PASSPHRASE:
-		(void)err_set(&v->why, 0, "the vault is locked: it waits for its passphrase");
+		(void)err_set(&v->why, 0, "the vault is locked: passphrase required");
 		v->state = VAULT_LOCKED;
 		peer_serve(v);
 		return 0;
@@ -203,7 +203,7 @@ static void source_failed(struct vault *v, int r, const struct err *err)
 		fail(v, r, err);
 		return;
 	}
-	log_info("not used for the key: %s", err_text(err, r));
+	log_info("key source not used: %s", err_text(err, r));
 	v->safe.head.source = v->safe.head.source == VAULT_KEY_SECRET_SERVICE
 				      ? VAULT_KEY_SYSTEMD_CREDS
 				      : VAULT_KEY_FILE;
@@ -221,7 +221,7 @@ void open_on_job(struct vault *v, struct job *j, int how)
 		j->kind = JOB_KEY_PUT; /* no longer the one that is waited for */
 		r = read_keyring(j, how, &answer, &err);
 		if (r < 0)
-			log_warn("the generation was not remembered: %s", err.text);
+			log_warn("cannot store the generation: %s", err.text);
 		if (v->is_floor_due)
 			open_remember(v);
 		return;
@@ -231,14 +231,14 @@ void open_on_job(struct vault *v, struct job *j, int how)
 	if (j->kind == JOB_KEY_GET || j->kind == JOB_KEY_PUT)
 		r = read_keyring(j, how, &answer, &err);
 	else if (how != 0)
-		r = err_set(&err, -EIO, "systemd-creds does not work here for this user");
+		r = err_set(&err, -EIO, "systemd-creds is not available to this user");
 	if (r == 0 && j->kind == JOB_KEY_GET)
 		r = take_stored(v, &answer, &floor, &err);
 	if (r == 0 && j->kind == JOB_SEAL_CREDS)
 		r = safe_creds_write(&v->safe, secret_slice(&j->out), &err);
 	if (r == 0 && j->kind == JOB_UNSEAL_CREDS)
 		r = j->out.n == SEAL_KEY ? secret_copy(&v->safe.key, secret_slice(&j->out), &err)
-					 : err_set(&err, -EBADMSG, "the sealed key is not one");
+					 : err_set(&err, -EBADMSG, "the sealed key is corrupt");
 	if (r < 0)
 		source_failed(v, r, &err);
 	else
@@ -250,9 +250,9 @@ int open_with_passphrase(struct vault *v, struct secret *passphrase, struct err 
 	int r;
 
 	if (v->state != VAULT_LOCKED)
-		return err_set(err, -EINVAL, "no passphrase is waited for");
+		return err_set(err, -EINVAL, "the vault is not waiting for a passphrase");
 	if (passphrase->n == 0 || passphrase->n > 1024)
-		return err_set(err, -EINVAL, "a passphrase has 1 to 1024 bytes");
+		return err_set(err, -EINVAL, "invalid passphrase length: expected 1 to 1024 bytes");
 	r = seal_key_from_passphrase(
 		secret_slice(passphrase), v->safe.head.salt, &v->safe.key, err);
 	if (r < 0)

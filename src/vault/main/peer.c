@@ -147,7 +147,7 @@ void peer_on_listen(struct vault *v)
 	if (is_same_user(fd)) {
 		welcome(v, fd, VAULT_PHASE_ROLE, "");
 	} else {
-		log_warn("a process of another user was turned away");
+		log_warn("rejected a connection from another user");
 		(void)close(fd);
 	}
 }
@@ -163,7 +163,7 @@ void peer_serve(struct vault *v)
 	if (v->has_owner)
 		welcome(v, VAULT_OWNER_FD, VAULT_PHASE_OWNER, "");
 	if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
-		log_error("fd %d is no socket: this program is started by sbx-vault-run",
+		log_error("fd %d is not a socket (this program is started by sbx-vault-run)",
 			VAULT_LISTEN_FD);
 		v->done = true;
 		v->status = 1;
@@ -365,7 +365,7 @@ static void receive(struct vault *v, struct peer *p)
 		return;
 	}
 	if (r == -EBADMSG)
-		log_warn("a peer broke the protocol with message %u", msg.type);
+		log_warn("protocol error: invalid message %u from a peer", msg.type);
 	drop(v, p);
 }
 

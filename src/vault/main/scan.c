@@ -100,9 +100,9 @@ void scan_step(struct vault *v, struct op *op)
 	if (n == 0) {
 		finish(v, op);
 	} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		op_answer(v, op, -EIO, 0, "it cannot be read");
+		op_answer(v, op, -EIO, 0, "cannot read the input");
 	} else if (clock_mono_ms() >= op->until_ms) {
-		op_answer(v, op, -ETIMEDOUT, 0, "it is too long, or does not end");
+		op_answer(v, op, -ETIMEDOUT, 0, "timed out: the input is too long or has no end");
 	} else if (n < 0) {
 		again(v, op, IDLE_MS);
 	} else {

@@ -89,7 +89,7 @@ static void start_vault(struct runner *r, int argc, char **argv)
 	if (access(program, X_OK) < 0)
 		die("%s: %s", program, strerror(errno));
 	if (ipc_pair(pair) < 0)
-		die("a socket pair: %s", strerror(errno));
+		die("socketpair: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
 		exec_vault(program, args, pair[1], r->has_owner, self);
@@ -154,7 +154,7 @@ static void on_channel(struct runner *r)
 	if (n <= 0)
 		r->done = true;
 	if (n < 0) {
-		log_error("the vault broke the protocol");
+		log_error("protocol error: invalid message from sbx-vault");
 		r->status = 4;
 	}
 }
@@ -200,7 +200,7 @@ static void on_vault_end(struct runner *r)
 	if (!r->status)
 		r->status = si.si_code == CLD_EXITED ? si.si_status : 3;
 	if (si.si_code != CLD_EXITED)
-		log_error("sbx-vault was ended by signal %d%s", si.si_status,
+		log_error("sbx-vault was killed by signal %d%s", si.si_status,
 			si.si_code == CLD_DUMPED ? " and dumped core" : "");
 }
 
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-vault-run " SBX_VERSION) < 0;
 	if (fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
-		die("fd %d is no socket: this program is started by sbxd", SOCKET_FD);
+		die("fd %d is not a socket (this program is started by sbxd)", SOCKET_FD);
 	open_trace();
 	r.has_owner = fcntl(OWNER_FD, F_SETFD, FD_CLOEXEC) == 0;
 	watch_signals(&r);

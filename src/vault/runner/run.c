@@ -130,7 +130,7 @@ static int make_plan(const struct run *run, struct plan *ret)
 	r = run_ref_load(run->serial, &ret->ref, &err) < 0 ? -EPERM
 							   : run_places_permit(&ret->ref, &err);
 	if (r < 0)
-		log_warn("a program for credential %llu is not executed: %s",
+		log_warn("refusing to run the program for credential %llu: %s",
 			(unsigned long long)run->serial, err_text(&err, r));
 	return r < 0 && r != -ENOENT ? -EPERM : r;
 }

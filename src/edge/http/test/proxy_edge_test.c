@@ -132,7 +132,7 @@ static void test_a_fault_names_its_target(void **state)
 	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
 	net_deny(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80), "");
 	net_say(n, c, none, strlen(none));
-	net_until(n, net_faulted(n, "this is a proxy"));
+	net_until(n, net_faulted(n, "invalid proxy request"));
 	a = &n->asks[n->n_asks - 1];
 	assert_string_equal(a->ask.host, "");
 	assert_int_equal(a->ask.port, 0);

@@ -265,8 +265,9 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 		uint16_t port;
 	} rows[] = {
 		/* A Host header alone is no target, so it is none in the record. */
-		{get, "this is a proxy", "", 0},
-		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "this is a proxy", "", 0},
+		{get, "invalid proxy request", "", 0},
+		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "invalid proxy request", "",
+			0},
 		{"GET https://example.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
 			"an https target needs CONNECT", "example.test", 443},
 		{"GET http://[0:0::1]/ HTTP/1.1\r\nHost: .\r\n\r\n", "the Host header is no", "::1",

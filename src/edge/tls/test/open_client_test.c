@@ -132,7 +132,7 @@ static void answer_asks(void)
 		if (a->answered)
 			continue;
 		if (a->ask.fault[0]) {
-			w.distrusted = w.distrusted || strstr(a->ask.fault, "did not trust");
+			w.distrusted = w.distrusted || strstr(a->ask.fault, "does not trust");
 			net_deny(w.n, a, "");
 		} else if (a->ask.kind == EDGE_ASK_TUNNEL) {
 			net_allow_opened(w.n, a);

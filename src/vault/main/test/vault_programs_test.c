@@ -116,7 +116,7 @@ static void test_refresh(void **state)
 static void test_failures(void **state)
 {
 	assert_int_equal(rig_set_ref(admin, "a", VAULT_REF_FIRST_LINE, program, NULL, 60), 0);
-	assert_fails(-ENOENT, "could not be started");
+	assert_fails(-ENOENT, "cannot start the program");
 	write_program("echo half a value; exit 3");
 	assert_fails(-EIO, "status 3");
 	write_program("kill -9 $$");
@@ -124,7 +124,7 @@ static void test_failures(void **state)
 	write_program("exit 0");
 	assert_fails(-EBADMSG, "no value");
 	write_program("head -c 400000 /dev/zero | tr '\\0' x");
-	assert_fails(-EMSGSIZE, "too much");
+	assert_fails(-EMSGSIZE, "output is too large");
 	/* after all that it works */
 	write_program("echo good");
 	assert_value("a", "good");
