@@ -31,13 +31,12 @@ class Broken(Exception):
 
 def cut(tree, holes):
     """Cuts the holes into that tree. What a hole replaces must be there exactly once."""
-    for one in holes:
-        path = tree / one.file
+    for name, (file, old, new) in ((one.name, change) for one in holes for change in one.changes):
+        path = tree / file
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if text.count(one.old) != 1:
-            raise Broken(
-                f"the hole {one.name} finds its text {text.count(one.old)} times in {one.file}, not once")
-        path.write_text(text.replace(one.old, one.new), encoding="utf-8")
+        if text.count(old) != 1:
+            raise Broken(f"the hole {name} finds its text {text.count(old)} times in {file}, not once")
+        path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def programs(build):

@@ -28,8 +28,14 @@ class Mutation:
 
 @dataclasses.dataclass(frozen=True)
 class Hole:
-    """A change of the source: `old`, which stands in `file` exactly once, becomes `new`."""
+    """A change of the source: `old`, which stands in `file` exactly once, becomes `new`. `also` has
+    further changes, for a wall that two places make: (file, old, new)."""
     name: str
     file: str
     old: str
     new: str
+    also: tuple = ()
+
+    @property
+    def changes(self):
+        return ((self.file, self.old, self.new), *self.also)

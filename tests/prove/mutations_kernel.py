@@ -113,8 +113,8 @@ def each(form, names=EVERY):
     return tuple(f"kernel/jail-{n}-{form}" for n in names)
 
 
-def hole(name, file, old, new, red, **kwargs):
-    holes.HOLES.append(Hole(f"kernel-{name}", file, old, new))
+def hole(name, file, old, new, red, also=(), **kwargs):
+    holes.HOLES.append(Hole(f"kernel-{name}", file, old, new, also))
     return Mutation(red=red, hole=f"kernel-{name}", **kwargs)
 
 
@@ -144,10 +144,13 @@ IN_THE_BUILD = [
     hole("egress-caps", PROFILES, '[JAIL_EGRESS] = {.name = "egress",',
          '[JAIL_EGRESS] = {.name = "egress", .caps = CAP(CAP_CHOWN),',
          ("kernel/jail-egress-privileges",)),
-    # virtiofsd lowers its own capabilities; that it could rise again shows
+    # virtiofsd lowers its own capabilities; that it could rise again shows. It also inherits
+    # no_new_privs from the spawner, which sets it together with its filter.
     hole("new-privs", JAIL, "if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
          "if (s->row != jail_row(JAIL_VIRTIOFSD) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
-         ("kernel/jail-virtiofsd-privileges",)),
+         ("kernel/jail-virtiofsd-privileges", "kernel/jail-keeper") + each("filters"),
+         also=(("lib/os/jail/broker.c", "int jail_broker_spawner(struct err *err)\n{\n",
+                "int jail_broker_spawner(struct err *err)\n{\n\tif (getpid() > 0)\n\t\treturn 0;\n"),)),
     # virtiofsd does not run without our list, which answers for it; with more lists than declared it
     # does: two more, because the hole spawner-list takes one away
     hole("start-filter", SPAWN, "int r = filter_install(&s->filter, false);",
