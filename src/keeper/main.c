@@ -249,8 +249,7 @@ int main(int argc, char **argv)
 		open_loop(&k);
 		return make_main(&k, &o.make);
 	}
-	k.warm->no_image = o.cold;
-	k.is_unclaimed = o.pool;
+	k.plan = o.pool ? START_POOL : o.cold ? START_COLD : START_WARM;
 	load(&k, o.id);
 	open_trace(&k);
 	enter_cgroup(&k);

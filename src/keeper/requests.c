@@ -159,7 +159,7 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 && msg->type != KEEPER_STREAM && msg->type != KEEPER_VAULT)
 		return -EBADMSG;
-	if (k->is_unclaimed && !pool_knows(msg->type))
+	if (k->plan == START_POOL && !pool_knows(msg->type))
 		return -EBADMSG;
 	switch (msg->type) {
 	case KEEPER_PING:

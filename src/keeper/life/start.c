@@ -2,11 +2,11 @@
 /*
  * start - from nothing to a running guest, in named steps, each with its undo.
  *
- * How      start_prepare and start_go_on make what lasts (initrd, accelerator, disks);
- *          start_machine makes what lives (port, share, qemu, edge). Then edge says READY, /setup
- *          tells the guest who it is, and the sandbox runs. The boot watchdog tries once more
- *          before it gives up.
- * Trust    Paths come from the user's own spec and folders. The guest says only yes or no.
+ * How      start_prepare and start_go_on create what lasts (initrd, accelerator, disks) and select
+ *          the plan (state/plan.h). start_machine starts the processes of the plan (port, share,
+ *          qemu, edge). Then edge sends READY, /setup configures the guest, and the sandbox runs.
+ *          The boot watchdog retries once before it gives up.
+ * Trust    Paths come from the user's own spec and directories. The guest replies yes or no.
  */
 #include "life.h"
 
@@ -29,13 +29,30 @@ static char *own_file(const struct keeper *k, const char *name)
 	return xasprintf("%s/%s", k->dir, name);
 }
 
-/* A memory image brings disks of its own. */
+static void select_plan(struct keeper *k)
+{
+	char why[sizeof(k->state.cold_why)];
+	struct start_facts facts = {.wanted = k->plan,
+		.is_suspended = suspend_file_is_there(k->dir),
+		.has_own_disks = disks_exist(k->dir)};
+	struct start_choice choice;
+
+	/* Finding the snapshot takes time: its key is a hash of the initrd, too. */
+	if (plan_needs_image(facts))
+		facts.image_why = warm_open(k, why, sizeof(why));
+	choice = plan_select(&facts);
+	k->plan = choice.plan;
+	if (choice.why)
+		warm_boot_instead(k, choice.why);
+}
+
+/* A snapshot of the template has its own disks. */
 static int step_disks(struct keeper *k, struct err *err)
 {
-	if (!suspend_file_is_there(k->dir))
-		warm_look(k);
-	warm_take_disks(k);
-	if (k->is_unclaimed && !warm_is_on(k))
+	select_plan(k);
+	if (k->restore_fd)
+		warm_take_disks(k);
+	if (k->plan == START_POOL && k->state.cold_why[0])
 		return err_set(err, -ENOENT, "%s", k->state.cold_why);
 	return disks_open(k->disks, k->dir, err);
 }
@@ -79,12 +96,15 @@ int start_go_on(struct keeper *k, struct err *err)
 	static const struct step steps[] = {
 		{5, "creating the disks", step_disks},
 	};
+	bool is_discarded = k->plan == START_COLD; /* --cold: the snapshot of the sandbox */
 	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
 	if (r == 0)
 		r = hands_start(k, err);
 	if (r == 0)
 		r = hands_seal(k, err);
+	if (r == 0 && is_discarded)
+		suspend_file_remove(k->dir);
 	return r < 0 ? r : start_machine(k, err);
 }
 
@@ -93,7 +113,7 @@ int start_go_on(struct keeper *k, struct err *err)
 int start_network(struct keeper *k, struct err *err)
 {
 	(void)err;
-	if (k->is_making)
+	if (k->plan == START_MAKE)
 		return 0;
 	record_begin(k);
 	egress_start(k);
@@ -132,7 +152,7 @@ int start_helpers(struct keeper *k, struct err *err)
 		{16, "sharing the workspaces", start_share},
 		{18, "preparing the network", start_network},
 	};
-	int r = run_steps(k, steps, k->is_unclaimed ? 1 : ARRAY_LEN(steps), err);
+	int r = run_steps(k, steps, k->plan == START_POOL ? 1 : ARRAY_LEN(steps), err);
 
 	if (r < 0)
 		return r;
@@ -157,12 +177,14 @@ int start_machine(struct keeper *k, struct err *err)
 		{12, "starting qemu", start_qemu},
 	};
 	bool is_warm = warm_is_on(k);
-	int r;
+	int r = 0;
 
 	k->boot_tries++;
 	k->qemu_ended = false;
 	k->qemu_said[0] = '\0';
-	r = resume_begin(k, err);
+	suspend_file_tidy(k->dir);
+	if (k->plan == START_RESUME)
+		r = resume_begin(k, err);
 	if (r != 0)
 		return MIN(r, 0);
 	r = is_warm ? run_steps(k, warm, ARRAY_LEN(warm), err)
@@ -300,7 +322,7 @@ void start_on_ready(struct keeper *k)
 
 	if (k->state.phase != KEEPER_STARTING)
 		return;
-	if (k->is_making) {
+	if (k->plan == START_MAKE) {
 		make_on_ready(k);
 		return;
 	}

@@ -34,7 +34,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 
 	if (k->state.phase == KEEPER_STOPPED)
 		return;
-	if (k->is_making) {
+	if (k->plan == START_MAKE) {
 		make_fail(k, why);
 		return;
 	}

@@ -74,7 +74,7 @@ void machine_on_qemu_end(struct keeper *k)
 	if (suspend_on_qemu_end(k) ||
 		resume_on_failure(k, "QEMU exited while it read the snapshot"))
 		return;
-	if (k->is_making) {
+	if (k->plan == START_MAKE) {
 		make_on_qemu_end(k);
 		return;
 	}

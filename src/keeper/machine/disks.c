@@ -25,7 +25,7 @@ char *disks_layer(const char *dir, enum template_disk disk, size_t n)
 		 : xasprintf("%s/%s.qcow2", dir, template_disk_name(disk));
 }
 
-size_t disks_count_layers(const char *dir, enum template_disk disk)
+static size_t count_layers(const char *dir, enum template_disk disk)
 {
 	size_t n = 0;
 
@@ -37,6 +37,17 @@ size_t disks_count_layers(const char *dir, enum template_disk disk)
 		n++;
 	}
 	return n;
+}
+
+bool disks_exist(const char *dir)
+{
+	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *top = disks_layer(dir, i, 0);
+
+		if (access(top, F_OK) == 0 || count_layers(dir, i) > 0)
+			return true;
+	}
+	return false;
 }
 
 static void disks_done(struct disks *d)
@@ -91,7 +102,7 @@ int disks_set_size(struct disks *d, uint64_t root, struct err *err)
 static int open_disk(struct disks *d, const char *dir, enum template_disk disk, struct err *err)
 {
 	const struct template_chain *below = &d->template.disks[disk];
-	size_t n = disks_count_layers(dir, disk);
+	size_t n = count_layers(dir, disk);
 	AUTO_FREE char *top = disks_layer(dir, disk, 0);
 	int r = 0;
 

@@ -40,4 +40,5 @@ void disks_fill(const struct disks *d, struct vmm_disk ret[VMM_N_DISKS]);
 
 /* DIR/root.N.qcow2; n 0: the top. */
 char *disks_layer(const char *dir, enum template_disk disk, size_t n);
-size_t disks_count_layers(const char *dir, enum template_disk disk);
+/* True if the directory has a disk file of the sandbox. */
+bool disks_exist(const char *dir);

@@ -175,13 +175,13 @@ static void fill_config(const struct keeper *k, struct vmm_config *ret)
 		.initrd = k->initrd,
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
-		.memory_fd = k->restore.memory_fd ? *k->restore.memory_fd : -1,
+		.memory_fd = k->restore_fd ? *k->restore_fd : -1,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
 		.net_listen_fd = k->net_port_fd,
-		.share_fd = k->has_share && !k->restore.is_on ? k->share.vhost_fd : -1,
+		.share_fd = k->has_share && !k->restore_fd ? k->share.vhost_fd : -1,
 		.log_fd = k->chatter_wr,
-		.incoming = k->restore.is_on};
+		.incoming = k->restore_fd != NULL};
 	disks_fill(k->disks, ret->disks);
 }
 
@@ -213,8 +213,8 @@ int start_qemu(struct keeper *k, struct err *err)
 	if (r < 0)
 		return r;
 	/* The machine has its own descriptor, and the child that fills the memory too. */
-	if (k->restore.memory_fd)
-		fd_close(k->restore.memory_fd);
+	if (k->restore_fd)
+		fd_close(k->restore_fd);
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
 	r = machine_watch(k);
 	return r < 0 ? err_errno(err, r, "cannot watch QEMU") : 0;

@@ -75,7 +75,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 	struct err err = {0};
 	int r = 0;
 
-	if (!k->is_unclaimed || !k->pool->is_ready || !edge_is_up(k) ||
+	if (k->plan != START_POOL || !k->pool->is_ready || !edge_is_up(k) ||
 		k->state.phase != KEEPER_STARTING)
 		r = err_set(&err, -EAGAIN, "no VM is waiting");
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
@@ -85,14 +85,14 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 		link_answer(k, link, gen, msg, r, err_text(&err, r));
 		return;
 	}
-	k->is_unclaimed = false;
+	k->plan = START_WARM;
 	link_answer(k, link, gen, msg, 0, "");
 	begin(k);
 }
 
 void pool_on_link_end(struct keeper *k)
 {
-	if (!k->is_unclaimed || k->state.phase != KEEPER_STARTING)
+	if (k->plan != START_POOL || k->state.phase != KEEPER_STARTING)
 		return;
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0)
@@ -102,6 +102,6 @@ void pool_on_link_end(struct keeper *k)
 
 void pool_on_stop(struct keeper *k)
 {
-	if (k->is_unclaimed)
+	if (k->plan == START_POOL)
 		warm_remove_disks(k);
 }

@@ -23,14 +23,14 @@
 
 void resume_drop(struct keeper *k)
 {
-	if (!k->suspend->is_restoring)
+	if (k->plan != START_RESUME)
 		return;
 	if (k->suspend->check.pidfd >= 0)
 		loop_del(&k->loop, k->suspend->check.pidfd);
 	image_check_done(&k->suspend->check);
 	suspend_file_wipe(&k->suspend->file);
-	k->suspend->is_restoring = false;
-	k->restore = (struct restore){0};
+	k->plan = START_COLD;
+	k->restore_fd = NULL;
 }
 
 static void give_up(struct keeper *k, const char *why)
@@ -38,15 +38,15 @@ static void give_up(struct keeper *k, const char *why)
 	log_error("the snapshot of the suspended sandbox is not used: %s", why);
 	record_begin(k);
 	record_life(k, "resume-refused", why);
-	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
 	resume_drop(k);
+	warm_boot_instead(k, why);
 	k->suspend->is_waking = false;
 	suspend_file_refuse(k->dir);
 }
 
 static bool is_under_way(const struct keeper *k)
 {
-	return (k->suspend->is_restoring || k->suspend->is_used) &&
+	return (k->plan == START_RESUME || k->suspend->is_used) &&
 	       k->state.phase == KEEPER_STARTING;
 }
 
@@ -131,8 +131,7 @@ static int begin_if_good(struct keeper *k, struct err *err)
 		r = suspend_file_open(k->dir, key, &k->suspend->file, err);
 	if (r < 0)
 		return r;
-	k->suspend->is_restoring = true;
-	k->restore = (struct restore){true, &k->suspend->check.memory_fd};
+	k->restore_fd = &k->suspend->check.memory_fd;
 	k->suspend->is_checked = k->suspend->is_ready = false;
 	return begin(k, err);
 }
@@ -141,11 +140,6 @@ int resume_begin(struct keeper *k, struct err *err)
 {
 	int r;
 
-	suspend_file_tidy(k->dir);
-	if (k->warm->no_image) /* --cold */
-		suspend_file_remove(k->dir);
-	if (!suspend_file_is_there(k->dir))
-		return 0;
 	link_progress(k, 8, "reading the snapshot");
 	r = begin_if_good(k, err);
 	if (r == -EUCLEAN) {
@@ -183,7 +177,7 @@ void resume_on_checked(struct keeper *k)
 
 	loop_del(&k->loop, k->suspend->check.pidfd);
 	r = image_check_end(&k->suspend->check, &err);
-	if (!k->suspend->is_restoring)
+	if (k->plan != START_RESUME)
 		return;
 	if (r == -EUCLEAN) {
 		refuse_memory(k, "the snapshot is corrupt");
@@ -239,12 +233,14 @@ static void on_restored(struct keeper *k)
 
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
-	if (k->suspend->is_restoring && ev->kind == VMM_EV_READY) {
+	bool is_restoring = k->plan == START_RESUME;
+
+	if (is_restoring && ev->kind == VMM_EV_READY) {
 		k->suspend->is_ready = true;
 		restore_when_due(k);
-	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORED) {
+	} else if (is_restoring && ev->kind == VMM_EV_RESTORED) {
 		on_restored(k);
-	} else if (k->suspend->is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
+	} else if (is_restoring && ev->kind == VMM_EV_RESTORE_FAILED) {
 		refuse_memory(k, "QEMU cannot read the snapshot");
 	} else if (k->suspend->is_used && ev->kind == VMM_EV_RESUMED) {
 		k->suspend->is_used = false;

@@ -160,7 +160,7 @@ static bool is_ending(const struct keeper *k)
 void space_on_full(struct keeper *k)
 {
 	log_error("disk full: the sandbox is paused");
-	if (!k->space->timer.pos && !k->is_making && !is_ending(k))
+	if (!k->space->timer.pos && k->plan != START_MAKE && !is_ending(k))
 		space_start(k); /* it does not run yet */
 	set_paused(k, true);
 	suspend_on_full(k);
@@ -170,11 +170,11 @@ void space_on_full(struct keeper *k)
  * other step; only one that runs is paused. */
 static bool is_free_to_act(const struct keeper *k)
 {
-	if (!k->vmm || k->is_making || k->freeze->state != FREEZE_IDLE || is_ending(k))
+	if (!k->vmm || k->plan == START_MAKE || k->freeze->state != FREEZE_IDLE || is_ending(k))
 		return false;
 	if (!k->state.paused)
 		return k->state.phase == KEEPER_RUNNING && k->suspend->step == SUSPEND_NONE;
-	return !k->suspend->is_restoring && k->suspend->step < SUSPEND_SAVING;
+	return k->plan != START_RESUME && k->suspend->step < SUSPEND_SAVING;
 }
 
 void space_on_timer(struct keeper *k)

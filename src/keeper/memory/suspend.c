@@ -359,8 +359,7 @@ void suspend_forget_wake(struct keeper *k)
 		return;
 	k->suspend->is_waking = k->suspend->is_undone = k->suspend->is_share_due = false;
 	loop_timer_clear(&k->loop, &k->suspend->timer);
-	k->state.how = KEEPER_HOW_COLD;
-	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
+	warm_boot_instead(k, why);
 	record_life(k, "resume-refused", why);
 }
 

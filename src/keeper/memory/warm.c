@@ -26,70 +26,42 @@ void warm_mark(const struct keeper *k, const char *what)
 
 bool warm_is_on(const struct keeper *k)
 {
-	return k->warm->step != WARM_OFF;
+	return k->plan == START_WARM || k->plan == START_POOL;
 }
 
-static void PRINTF_LIKE(2, 3) boot_because(struct keeper *k, const char *fmt, ...)
+void warm_boot_instead(struct keeper *k, const char *why)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(k->state.cold_why, sizeof(k->state.cold_why), fmt, ap);
-	va_end(ap);
+	(void)snprintf(k->state.cold_why, sizeof(k->state.cold_why), "%s", why);
 	log_info("cold start: %s", k->state.cold_why);
-	k->warm->step = WARM_OFF;
-	k->restore = (struct restore){0};
+	if (k->plan != START_POOL)
+		k->plan = START_COLD;
+	k->restore_fd = NULL;
 	k->state.how = KEEPER_HOW_COLD;
 	image_done(&k->warm->image);
 }
 
-/* ---- is there one? ---- */
-
-static bool has_own_disks(const struct keeper *k)
-{
-	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
-		AUTO_FREE char *top = disks_layer(k->dir, i, 0);
-
-		if (access(top, F_OK) == 0 || disks_count_layers(k->dir, i) > 0)
-			return true;
-	}
-	return false;
-}
-
-void warm_look(struct keeper *k)
+const char *warm_open(struct keeper *k, char *why, size_t n)
 {
 	struct err err = {0};
 	char size[32];
-	int r;
+	int r = start_image_key(k, k->image_key, &err);
 
-	if (k->is_making)
-		return;
-	if (k->warm->no_image) {
-		boot_because(k, "%s", KEEPER_COLD_ASKED);
-		return;
-	}
-	if (has_own_disks(k)) {
-		boot_because(k, "%s", KEEPER_COLD_OWN);
-		return;
-	}
-	r = start_image_key(k, k->image_key, &err);
 	if (r == 0)
 		r = image_open(k->image_key, &k->warm->image, &err);
 	if (r == 0) {
-		k->warm->step = WARM_WANTED;
-		k->restore = (struct restore){true, &k->warm->check.memory_fd};
+		k->restore_fd = &k->warm->check.memory_fd;
 		k->state.how = KEEPER_HOW_WARM;
-		return;
+		return NULL;
 	}
 	str_from_size(k->spec.memory, size, sizeof(size));
-	if (r == -ENOENT) {
-		boot_because(k, "no memory image of %s for %u CPUs and %s yet", k->spec.template,
-			k->spec.cpus, size);
-		return;
-	}
 	if (r == -EUCLEAN)
 		image_remove(k->image_key);
-	boot_because(k, "%s", err_text(&err, r));
+	if (r == -ENOENT)
+		(void)snprintf(why, n, "no memory image of %s for %u CPUs and %s yet",
+			k->spec.template, k->spec.cpus, size);
+	else
+		(void)snprintf(why, n, "%s", err_text(&err, r));
+	return why;
 }
 
 /* ---- its disks ---- */
@@ -108,8 +80,6 @@ void warm_take_disks(struct keeper *k)
 	struct err err = {0};
 	int r = 0;
 
-	if (k->warm->step != WARM_WANTED)
-		return;
 	for (enum image_part i = IMAGE_ROOT; r == 0 && i < IMAGE_N_PARTS; i++) {
 		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
 
@@ -122,21 +92,17 @@ void warm_take_disks(struct keeper *k)
 	warm_remove_disks(k);
 	if (r == -EUCLEAN)
 		image_remove(k->image_key);
-	boot_because(k, "%s", err_text(&err, r));
+	warm_boot_instead(k, err_text(&err, r));
 }
 
 /* ---- its memory ---- */
 
 int warm_check(struct keeper *k, struct err *err)
 {
-	int r;
+	int r = image_check_begin(k->warm->image.dir, k->warm->image.files, &k->warm->check, err);
 
-	if (k->warm->step != WARM_WANTED)
-		return 0;
-	r = image_check_begin(k->warm->image.dir, k->warm->image.files, &k->warm->check, err);
 	if (r < 0)
 		return r;
-	k->warm->step = WARM_WAITING;
 	r = loop_add(&k->loop, k->warm->check.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	return r < 0 ? err_errno(err, r, "cannot watch the check of the snapshot") : 0;
@@ -189,7 +155,7 @@ void warm_on_child(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->is_making) {
+	if (k->plan == START_MAKE) {
 		make_on_child(k);
 		return;
 	}
@@ -209,7 +175,7 @@ void warm_on_child(struct keeper *k)
 
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
-	if (k->is_making)
+	if (k->plan == START_MAKE)
 		return make_on_vmm(k, ev);
 	if (!warm_is_on(k))
 		return false;
@@ -256,7 +222,7 @@ bool warm_holds_setup(struct keeper *k)
 	if (!k->warm->is_edge_ready)
 		warm_mark(k, "the guest answers");
 	k->warm->is_edge_ready = true;
-	if (k->is_unclaimed) {
+	if (k->plan == START_POOL) {
 		pool_on_ready(k);
 		return true;
 	}
@@ -300,16 +266,16 @@ void warm_fall_back(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	if (k->is_unclaimed) {
+	if (k->plan == START_POOL) {
 		k->life->stop(k, 0,
 			k->warm->failed[0] ? k->warm->failed : "timed out restoring the snapshot");
 		return;
 	}
 	k->life->undo(k);
 	warm_remove_disks(k);
-	boot_because(k, "%s",
-		k->warm->failed[0] ? k->warm->failed
-				   : "the restored guest did not respond within the timeout");
+	warm_boot_instead(k, k->warm->failed[0]
+				     ? k->warm->failed
+				     : "the restored guest did not respond within the timeout");
 	k->boot_tries = 0;
 	r = disks_open(k->disks, k->dir, &err);
 	if (r == 0)
@@ -322,7 +288,7 @@ void warm_finish(struct keeper *k)
 {
 	if (!warm_is_on(k))
 		return;
-	k->warm->step = WARM_OFF;
-	k->restore = (struct restore){0};
+	k->plan = START_COLD; /* of another start of this VM */
+	k->restore_fd = NULL;
 	image_done(&k->warm->image);
 }

@@ -2,11 +2,11 @@
 /*
  * warm - a machine that goes on from a memory image instead of booting; and the making of images.
  *
- * How      warm_look decides once the machine is known: is there an image of it, may it be used?
- *          Then the disks are the image's, and three things go on at a time: qemu starts and reads
- *          the image; a child process finds out whether it is what it was (EV_IMAGE); edge,
- *          virtiofsd and egress start. The machine stands still until all three are good: then it
- *          gets its share and runs. From /setup on everything is as after a boot.
+ * How      warm_open opens the snapshot for plan_select. With the plan START_WARM, the disks are
+ *          those of the snapshot, and three things happen at the same time: qemu starts and reads
+ *          the snapshot; a child process checks its hashes (EV_IMAGE); edge, virtiofsd and egress
+ *          start. The VM is paused until all three are good: then it gets its share and runs. From
+ *          /setup on everything is as after a boot.
  *
  *          Whatever fails before the sandbox runs: warm_fail, everything is undone, the machine
  *          boots, and state.cold_why says why.
@@ -39,8 +39,6 @@
 struct keeper;
 
 enum warm_step {
-	WARM_OFF,	/* boots, or runs */
-	WARM_WANTED,	/* there is an image */
 	WARM_WAITING,	/* for qemu, and for the child that checks and fills the memory */
 	WARM_RESTORING, /* qemu reads the devices */
 	WARM_RUNNING,	/* the guest runs again; /setup is to come */
@@ -48,7 +46,6 @@ enum warm_step {
 
 struct warm {
 	enum warm_step step;
-	bool no_image; /* --cold */
 	struct image image;
 	struct image_check check;
 	bool is_checked, is_ready, is_restored, is_rest_started;
@@ -67,12 +64,14 @@ struct warm {
 };
 
 void warm_init(struct keeper *k);
-/* Finds out whether this start is a warm one. Never fails: a reason to boot is not an error. */
-void warm_look(struct keeper *k);
-/* The image's disks in the sandbox's folder, if it is; else nothing. */
+/* Opens the snapshot of the template. Returns NULL, or `why` with the reason to boot instead. */
+const char *warm_open(struct keeper *k, char *why, size_t n);
+/* Sets the plan to START_COLD, and cold_why. A VM of the pool is stopped instead. */
+void warm_boot_instead(struct keeper *k, const char *why);
+/* Copies the disks of the snapshot to the sandbox's directory; boots instead if that fails. */
 void warm_take_disks(struct keeper *k);
-/* Has the image checked, if it is one. */
 int warm_check(struct keeper *k, struct err *err) MUST_CHECK;
+/* From plan_select until the sandbox runs or boots instead. */
 bool warm_is_on(const struct keeper *k);
 /* True when the event needs nothing else. */
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev);

@@ -308,7 +308,7 @@ int make_main(struct keeper *k, const struct make_options *o)
 	struct err err = {0};
 	int r = fill_spec(k, o, &err);
 
-	k->is_making = true;
+	k->plan = START_MAKE;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	if (r == 0) {
 		say(k, 5, "booting a VM for the snapshot");

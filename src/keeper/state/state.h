@@ -11,6 +11,7 @@
 
 #include "events.h"
 #include "limits.h"
+#include "plan.h"
 #include "sealed_file.h"
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/jail/cgroup.h"
@@ -41,12 +42,6 @@ struct life_ops {
 	void (*dispatch)(struct keeper *k, const struct loop_event *ev);
 };
 
-/* The snapshot that the VM continues from. */
-struct restore {
-	bool is_on;
-	int *memory_fd; /* closed once qemu has it */
-};
-
 struct keeper {
 	const struct life_ops *life;
 	const struct link_ops *link_ops;
@@ -64,11 +59,10 @@ struct keeper {
 	struct pool *pool;
 	struct freeze *freeze;
 	enum vmm_accel accel;
-	bool is_unclaimed; /* --pool, and no sandbox has claimed it */
-	struct restore restore;
+	enum start_plan plan;
+	int *restore_fd; /* memory of the snapshot to restore, closed once qemu has it; or NULL */
 	char image_key[IMAGE_KEY_LEN + 1]; /* of the snapshot for this VM */
 	uint64_t disk_reserve;		   /* the setting disk.reserve; 0: none */
-	bool is_making;			   /* --make-image */
 	struct jail_cgroup cgroup;	   /* of it and of all that it starts */
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;

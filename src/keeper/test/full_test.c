@@ -173,7 +173,7 @@ static void put_memory(void)
 	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_int_equal(file_save(json, slice_from_str("{}"), NULL), 0);
 	rig_k.state.phase = KEEPER_STARTING;
-	rig_k.suspend->is_restoring = true;
+	rig_k.plan = START_RESUME;
 }
 
 static void must_be_kept(void)
@@ -451,7 +451,6 @@ static void a_start_without_qemu_keeps_the_memory(void **state)
 	struct err err = {0};
 
 	put_memory();
-	rig_k.suspend->is_restoring = false;
 	rig_k.initrd = at("initrd-that-is-not-there");
 	assert_true(resume_begin(&rig_k, &err) < 0);
 	assert_non_null(strstr(err.text, "the snapshot is kept"));

@@ -16,7 +16,7 @@
 /* `sbx template warm` said that the image was there already: the maker had ended with 0. */
 static void a_machine_that_does_not_boot_is_a_failure(void **state)
 {
-	rig_k.is_making = true;
+	rig_k.plan = START_MAKE;
 	rig_k.boot_tries = 2;
 	rig_k.state.phase = KEEPER_STARTING;
 	start_on_timeout(&rig_k);
@@ -27,7 +27,7 @@ static void a_machine_that_does_not_boot_is_a_failure(void **state)
 /* R10B8: nothing let it continue, and the store was locked for three minutes. */
 static void a_full_disk_is_a_failure(void **state)
 {
-	rig_k.is_making = true;
+	rig_k.plan = START_MAKE;
 	rig_k.state.phase = KEEPER_STARTING;
 	assert_true(warm_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_DISK_FULL}));
 	assert_true(rig_k.over);
@@ -48,7 +48,7 @@ static void the_maker_writes_to_its_draft_only(void **state)
 
 	assert_int_equal(paths_make(draft, NULL) | paths_make(image, NULL), 0);
 	assert_int_equal(file_save(other, slice_from_str("{}"), NULL), 0);
-	rig_k.is_making = true;
+	rig_k.plan = START_MAKE;
 	free(rig_k.dir);
 	rig_k.dir = xstrdup(draft);
 	assert_int_equal(rig_sealed_open(false, own, O_WRONLY | O_CREAT), 0);
@@ -73,7 +73,7 @@ static void the_spawner_removes_what_is_left_of_a_draft(void **state)
 	hands_leave(&rig_k); /* of a sandbox: its disks stay */
 	spawner_stop();
 	assert_int_equal(access(disk, F_OK), 0);
-	rig_k.is_making = true;
+	rig_k.plan = START_MAKE;
 	free(rig_k.dir);
 	rig_k.dir = xstrdup(draft);
 	assert_int_equal(hands_start(&rig_k, &err), 0);

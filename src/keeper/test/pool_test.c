@@ -56,7 +56,7 @@ static int wait_up(void **state)
 	rig_k.gate = NULL;
 	fd_close(&rig_k.netpolicy->text);
 	make_spec(&rig_k.spec, "pool-" RIG_ID);
-	rig_k.is_unclaimed = true;
+	rig_k.plan = START_POOL;
 	rig_k.state.phase = KEEPER_STARTING;
 	rig_k.warm->step = WARM_RUNNING;
 	root = own_file("root.qcow2");
@@ -108,7 +108,7 @@ static int listen_as_net(void)
 static void not_before_it_is_ready(void **state)
 {
 	assert_int_equal(claim(), -EAGAIN);
-	assert_true(rig_k.is_unclaimed);
+	assert_int_equal(rig_k.plan, START_POOL);
 }
 
 static void ready_is_a_state(void **state)
@@ -142,7 +142,7 @@ static void not_for_another_machine(void **state)
 	s.template_id[0] = 'f';
 	save_spec(&s);
 	assert_int_equal(claim(), -ESTALE);
-	assert_true(rig_k.is_unclaimed);
+	assert_int_equal(rig_k.plan, START_POOL);
 	assert_string_equal(rig_k.spec.name, "pool-" RIG_ID);
 }
 
@@ -159,7 +159,7 @@ static void becomes_the_sandbox(void **state)
 	make_spec(&s, "demo");
 	save_spec(&s);
 	assert_int_equal(claim(), 0);
-	assert_false(rig_k.is_unclaimed);
+	assert_int_equal(rig_k.plan, START_WARM);
 	rig_must_get(rig_edge, EDGE_NET);
 	assert_true(rig_msg.fd >= 0);
 	assert_string_equal(rig_k.spec.name, "demo");

@@ -146,7 +146,7 @@ static void the_end_of_an_old_child_is_not_the_new_ones(void **state)
 	rig_k.warm->check.pid = rig_k.suspend->check.pid = rig_k.suspend->save.pid = c.pid;
 	rig_k.image_gen = rig_k.check_gen = rig_k.save_gen = 2;
 	rig_k.warm->step = WARM_RESTORING;
-	rig_k.suspend->is_restoring = true;
+	rig_k.plan = START_RESUME;
 	rig_k.suspend->step = SUSPEND_SAVING;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) /* waiting for it would take for ever */
 		keeper_dispatch(&rig_k, &(struct loop_event){.key = {.kind = kinds[i], .gen = 1}});
@@ -155,8 +155,7 @@ static void the_end_of_an_old_child_is_not_the_new_ones(void **state)
 	assert_int_equal(rig_k.suspend->check.pidfd, c.pidfd);
 	assert_int_equal(rig_k.suspend->save.pidfd, c.pidfd);
 	rig_k.warm->check.pidfd = rig_k.suspend->check.pidfd = rig_k.suspend->save.pidfd = -1;
-	rig_k.warm->step = WARM_OFF;
-	rig_k.suspend->is_restoring = false;
+	rig_k.plan = START_COLD;
 	rig_k.suspend->step = SUSPEND_NONE;
 	jail_child_kill(&c);
 }

@@ -133,7 +133,7 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 		return err_errno(err, r, "did not take its configuration");
 	w->phase = chan_after(&edge_chan, w->phase, EDGE_CONFIG);
 	/* In an image the guest's end of the network has never met anybody. */
-	return k->is_making || k->is_unclaimed ? 0 : edge_send_net(k, err);
+	return k->plan == START_MAKE || k->plan == START_POOL ? 0 : edge_send_net(k, err);
 }
 
 static struct stream *find_stream(struct keeper *k, uint32_t id)
@@ -225,7 +225,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		return r < 0 ? r : close_stream(k, msg->id);
 	case EDGE_ASK:
 		/* It has no network before the claim. */
-		return k->is_unclaimed ? -EBADMSG : ops->on_ask(k, msg, err);
+		return k->plan == START_POOL ? -EBADMSG : ops->on_ask(k, msg, err);
 	case EDGE_CA:
 		return ops->on_ca(k, msg);
 	case EDGE_LOST:

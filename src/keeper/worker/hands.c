@@ -469,7 +469,7 @@ int hands_publish(struct keeper *k, struct err *err)
 /* The key is what the keeper said before it was sealed. */
 static int serve_publish(struct keeper *k, struct err *err)
 {
-	return k->is_making ? k->life->publish(k, err) : -EBADMSG;
+	return k->plan == START_MAKE ? k->life->publish(k, err) : -EBADMSG;
 }
 
 /* Who it is to be, in place of the class that it was started with. */
@@ -504,11 +504,11 @@ static int serve_claim(struct keeper *k, struct err *err)
 {
 	int r;
 
-	if (!k->is_unclaimed)
+	if (k->plan != START_POOL)
 		return err_set(err, -EALREADY, "the VM was already claimed");
 	r = read_claimed_spec(k, err);
 	if (r == 0)
-		k->is_unclaimed = false;
+		k->plan = START_WARM;
 	return r;
 }
 
@@ -517,7 +517,8 @@ static void do_leave(const struct keeper *k)
 	AUTO_FREE char *sock = xasprintf("%s/keeper.sock", k->run_dir);
 	AUTO_FREE char *inventory = xasprintf("%s/" INVENTORY_NAME, k->run_dir);
 	/* The sealed maker has the lock and cannot remove the directory. */
-	struct image_draft draft = {.dir = k->is_making ? xstrdup(k->dir) : NULL, .lock_fd = -1};
+	struct image_draft draft = {
+		.dir = k->plan == START_MAKE ? xstrdup(k->dir) : NULL, .lock_fd = -1};
 
 	image_draft_done(&draft);
 	(void)unlink(sock);

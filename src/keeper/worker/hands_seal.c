@@ -18,12 +18,12 @@ static int add_audit(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	struct audit_key *key = NULL;
 	int r = paths_make(heads, err);
 
-	if (r == 0 && !waits && !k->is_making)
+	if (r == 0 && !waits && k->plan != START_MAKE)
 		r = paths_make(mine, err);
 	/* Made by whoever is first. */
 	if (r == 0 && audit_key_load(all, &key, NULL) == 0)
 		audit_key_free(key);
-	if (k->is_making)
+	if (k->plan == START_MAKE)
 		return r;
 	jail_dirs_add(d, TAKE(heads), true);
 	jail_dirs_add(d, TAKE(mine), true);
@@ -70,7 +70,7 @@ int hands_seal_files(struct keeper *k, bool waits, struct err *err)
 int hands_seal(struct keeper *k, struct err *err)
 {
 	CLEANUP(jail_dirs_done) struct jail_dirs d = {0};
-	int r = fill_dirs(k, &d, k->is_unclaimed, err);
+	int r = fill_dirs(k, &d, k->plan == START_POOL, err);
 
 	return r < 0 ? r : jail_broker(JAIL_KEEPER, d.list, d.n, err);
 }
