@@ -28,8 +28,8 @@
 
 /* Each connection of the guest passes two sockets through. The kernel counts those that processes
  * of this user have sent and no process has received yet, and compares their number with the limit
- * of the sender. The keeper's limit is above those of the programs in jails (lib/os/jail/profiles.c)
- * and below that of sbxd, so that a compromised keeper cannot prevent sbxd from ending it. */
+ * of the sender. The keeper's limit is above those of jailed programs (lib/os/jail/profiles.c) and
+ * below that of sbxd, so that a compromised keeper cannot prevent sbxd from ending it. */
 static void raise_file_limit(void)
 {
 	struct rlimit r;
@@ -66,7 +66,7 @@ static void take_lock(struct keeper *k)
 		die("another sbx-keeper is running for this sandbox (%s)", path);
 }
 
-static void load(struct keeper *k, const char *id)
+static void load_spec(struct keeper *k, const char *id)
 {
 	AUTO_FREE char *path = NULL;
 	struct err err = {0};
@@ -129,7 +129,7 @@ static void open_links(struct keeper *k)
 		link_add(k, SBXD_FD, true);
 }
 
-static void run(struct keeper *k)
+static void run_loop(struct keeper *k)
 {
 	struct err err = {0};
 	int r = start_prepare(k, &err);
@@ -148,7 +148,7 @@ static void run(struct keeper *k)
 }
 
 /* `sbx-keeper --selftest`: does KVM really run a machine here? One line, exit status 0 or 1. */
-static int selftest(struct keeper *k)
+static int run_selftest(struct keeper *k)
 {
 	AUTO_FREE char *run_dir = paths_get(PATHS_RUNTIME, NULL);
 	struct err err = {0};
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 	close_to_others(&o);
 	keeper_init(&k);
 	if (o.selftest)
-		return selftest(&k);
+		return run_selftest(&k);
 	raise_file_limit();
 	forbid_core();
 	if (o.make_image) {
@@ -250,14 +250,14 @@ int main(int argc, char **argv)
 		return make_main(&k, &o.make);
 	}
 	k.plan = o.pool ? START_POOL : o.cold ? START_COLD : START_WARM;
-	load(&k, o.id);
+	load_spec(&k, o.id);
 	open_trace(&k);
 	enter_cgroup(&k);
 	open_loop(&k);
 	open_links(&k);
 	if (!o.pool)
 		netpolicy_init(&k); /* else with the claim */
-	run(&k);
+	run_loop(&k);
 	jail_cgroup_leave(&k.cgroup);
 	return 0;
 }

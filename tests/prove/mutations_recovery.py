@@ -40,8 +40,8 @@ HOLES += [
          ".profile = ops->profile == JAIL_EDGE && k->edge->worker.gen ? JAIL_EGRESS"
          " : ops->profile,\n"),
     Hole("no-second-origin", "src/keeper/credential/origin_link.c",
-         "\tblame(k, o)->n_crashes++;\n\tworker_on_exit(k, &o->worker);\n",
-         "\tblame(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n"
+         "\ttake_blamed(k, o)->n_crashes++;\n\tworker_on_exit(k, &o->worker);\n",
+         "\ttake_blamed(k, o)->n_violations = KEEPER_ORIGIN_VIOLATIONS;\n"
          "\tworker_on_exit(k, &o->worker);\n"),
     Hole("socket-left", "src/keeper/worker/hands.c", "\t(void)unlink(sock);\n", ""),
     # T1 of docs/review.md

@@ -37,19 +37,19 @@ static bool is_pending(const struct origin_conn *c)
 }
 
 /* The answer to a WANT; takes fd. */
-static void settle(struct origin_conn *c, const struct egress_result *result, int fd)
+static void settle_conn(struct origin_conn *c, const struct egress_result *result, int fd)
 {
 	c->result = *result;
 	c->fd = fd;
 	c->state = CONN_DUE;
 }
 
-static void fail(struct origin_conn *c, enum egress_outcome outcome, const char *text)
+static void fail_conn(struct origin_conn *c, enum egress_outcome outcome, const char *text)
 {
 	struct egress_result result = {.outcome = outcome};
 
 	(void)snprintf(result.text, sizeof(result.text), "%s", text);
-	settle(c, &result, -1);
+	settle_conn(c, &result, -1);
 }
 
 int conns_push(struct origin *o)
@@ -77,7 +77,7 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 
 	if (!egress_is_up(k)) {
 		if (clock_mono_ms() >= k->egress->lost_ms + KEEPER_EGRESS_GRACE_MS)
-			fail(c, EGRESS_UNREACHABLE,
+			fail_conn(c, EGRESS_UNREACHABLE,
 				"sbx-egress is not running: see keeper.log of this sandbox");
 		return;
 	}
@@ -87,9 +87,9 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 	else if (r == -EAGAIN)
 		egress_want_room(k);
 	else if (r == -EMFILE)
-		fail(c, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
+		fail_conn(c, EGRESS_BUSY, egress_outcome_text(EGRESS_BUSY));
 	else
-		fail(c, EGRESS_UNREACHABLE, "sbx-egress is restarting");
+		fail_conn(c, EGRESS_UNREACHABLE, "sbx-egress is restarting");
 }
 
 /* A place that is free, or that of the connection that was given longest ago. There always is one:
@@ -153,7 +153,8 @@ void conns_on_egress_end(struct keeper *k)
 
 		for (size_t n = 0; o->worker.alive && n < KEEPER_ORIGIN_CONNS; n++) {
 			if (o->conns[n].state == CONN_ASKED)
-				fail(&o->conns[n], EGRESS_UNREACHABLE, "sbx-egress is restarting");
+				fail_conn(&o->conns[n], EGRESS_UNREACHABLE,
+					"sbx-egress is restarting");
 		}
 		if (o->worker.alive)
 			origins_push(k, o);
@@ -255,22 +256,22 @@ static int take_connection(struct keeper *k, const struct origin *o, struct orig
 	int r = get_ends(owned, c);
 
 	if (r == -ENOTCONN) {
-		fail(c, EGRESS_UNREACHABLE, "the server closed the connection immediately");
+		fail_conn(c, EGRESS_UNREACHABLE, "the server closed the connection immediately");
 		return 0;
 	}
 	if (r == 0 &&
 		(addr_parse(slice_from_str(result->addr), &said) < 0 || !addr_eq(&said, &c->addr)))
 		r = -EBADMSG;
 	if (r < 0) {
-		fail(c, EGRESS_DENIED_ADDRESS, "the connection does not match the request");
+		fail_conn(c, EGRESS_DENIED_ADDRESS, "the connection does not match the request");
 		return r;
 	}
 	if (!conns_may_lead(k, o, c)) {
-		fail(c, EGRESS_DENIED_ADDRESS, egress_outcome_text(EGRESS_DENIED_ADDRESS));
+		fail_conn(c, EGRESS_DENIED_ADDRESS, egress_outcome_text(EGRESS_DENIED_ADDRESS));
 		(void)snprintf(c->result.addr, sizeof(c->result.addr), "%s", result->addr);
 		return 0;
 	}
-	settle(c, result, TAKE_FD(owned));
+	settle_conn(c, result, TAKE_FD(owned));
 	return 0;
 }
 
@@ -294,7 +295,7 @@ int conns_on_result(struct keeper *k, const struct conn_order *order,
 	if (owned >= 0)
 		r = take_connection(k, o, c, result, TAKE_FD(owned));
 	else
-		settle(c, result, -1);
+		settle_conn(c, result, -1);
 	ask.port = o->port;
 	(void)!str_copy(ask.host, sizeof(ask.host), o->host);
 	gate_result(k->gate, &ask, &c->result, clock_wall_ms());

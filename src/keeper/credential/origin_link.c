@@ -58,7 +58,7 @@ static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t p
 }
 
 /* When there are more than can be kept, the one that did least is forgotten. */
-static struct blamed *blame(struct keeper *k, const struct origin *o)
+static struct blamed *take_blamed(struct keeper *k, const struct origin *o)
 {
 	struct origins *os = k->origins;
 	struct blamed *b = find_blamed(k, o->host, o->port);
@@ -151,14 +151,14 @@ static const char *target_text(const struct worker *w)
 
 static void count_violation(struct keeper *k, struct worker *w)
 {
-	blame(k, origin_of(k, w))->n_violations++;
+	take_blamed(k, origin_of(k, w))->n_violations++;
 }
 
 void origins_on_exit(struct keeper *k, const struct loop_event *ev)
 {
 	struct origin *o = &k->origins->list[ev->key.idx];
 
-	blame(k, o)->n_crashes++;
+	take_blamed(k, o)->n_crashes++;
 	worker_on_exit(k, &o->worker);
 }
 
@@ -174,7 +174,7 @@ void origins_kill_all(struct keeper *k, const char *why)
 /* ---- when it must end ---- */
 
 /* It goes on: whoever has refreshed a token does not break what others are reading. */
-static void renew(struct keeper *k, struct origin *o, const struct binding *b)
+static void renew_origin(struct keeper *k, struct origin *o, const struct binding *b)
 {
 	creds_drop(&o->binding);
 	creds_copy(b, &o->binding);
@@ -193,7 +193,7 @@ void origins_on_creds(struct keeper *k)
 		if (!o->worker.alive || (b && creds_is_same(b, &o->binding)))
 			continue;
 		if (b && creds_is_renewal(&o->binding, b)) {
-			renew(k, o, b);
+			renew_origin(k, o, b);
 			continue;
 		}
 		log_info("credential %s was changed or removed: stopping sbx-origin for %s:%u",
@@ -226,7 +226,7 @@ static void look_at(struct keeper *k, struct origin *o, uint64_t now)
 	if (o->worker.phase != ORIGIN_PHASE_RUN &&
 		now - o->worker.started_ms >= KEEPER_ORIGIN_START_MS) {
 		log_error("sbx-origin for %s:%u did not start in time: killed", o->host, o->port);
-		blame(k, o)->n_crashes++;
+		take_blamed(k, o)->n_crashes++;
 		kill_origin(k, o, "sbx-origin did not start");
 	} else if (is_idle(o) && now - o->used_ms >= KEEPER_ORIGIN_IDLE_MS) {
 		kill_origin(k, o, "idle");
@@ -274,7 +274,7 @@ static struct origin *free_place(struct keeper *k)
 	return old;
 }
 
-static void fill(struct origin *o, const struct edge_ask *ask, const struct binding *b)
+static void fill_origin(struct origin *o, const struct edge_ask *ask, const struct binding *b)
 {
 	(void)!str_copy(o->host, sizeof(o->host), ask->host);
 	o->port = ask->port;
@@ -299,7 +299,7 @@ static int spawn_origin(
 	return k->origins->spawn(k, sock, ret, err);
 }
 
-static int start(struct keeper *k, const struct edge_ask *ask, const struct binding *b,
+static int start_origin(struct keeper *k, const struct edge_ask *ask, const struct binding *b,
 	struct origin **ret, struct err *err)
 {
 	struct origin *o = free_place(k);
@@ -308,7 +308,7 @@ static int start(struct keeper *k, const struct edge_ask *ask, const struct bind
 	if (!o)
 		return err_set(err, -EBUSY, "more than %d hosts with a credential are in use",
 			KEEPER_MAX_ORIGINS);
-	fill(o, ask, b);
+	fill_origin(o, ask, b);
 	r = worker_start(k, &o->worker, err);
 	if (r < 0) {
 		drop_origin(k, &o->worker, "sbx-origin did not start");
@@ -364,7 +364,7 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 	if (r == 0 && !b)
 		r = err_set(err, -ENOENT, "the credential for %s was removed", ask->host);
 	if (r == 0 && !o)
-		r = start(k, ask, b, &o, err);
+		r = start_origin(k, ask, b, &o, err);
 	if (r == 0)
 		r = add_exchange(o, ask, ret_edge_fd, err);
 	if (r == 0)

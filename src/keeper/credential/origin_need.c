@@ -108,7 +108,8 @@ static struct release_facts get_facts(struct keeper *k, const struct origin *o,
 
 /* ---- deciding ---- */
 
-static void refuse(struct keeper *k, struct origin *o, enum origin_which which, const char *why)
+static void refuse_need(
+	struct keeper *k, struct origin *o, enum origin_which which, const char *why)
 {
 	struct origin_asked_value *v = &o->values[which];
 	struct gate_use use = {.credential = o->binding.value[which].name,
@@ -130,7 +131,8 @@ static void refuse(struct keeper *k, struct origin *o, enum origin_which which, 
 }
 
 /* Writes the record when nothing else is missing. The first gate that is shut, in the end. */
-static enum release_gate decide(struct keeper *k, struct origin *o, const struct origin_need *need)
+static enum release_gate decide_need(
+	struct keeper *k, struct origin *o, const struct origin_need *need)
 {
 	static struct edge_ask ask;
 	struct release_facts f = get_facts(k, o, need, &ask);
@@ -182,13 +184,13 @@ int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 		.id = msg->id,
 		.serial = o->binding.value[need.which].serial,
 		.fd = -1};
-	gate = decide(k, o, &need);
+	gate = decide_need(k, o, &need);
 	if (gate != RELEASE_N_GATES) {
-		refuse(k, o, need.which, release_text(gate));
+		refuse_need(k, o, need.which, release_text(gate));
 	} else {
 		r = ask_vault(k, o, need.which, &err);
 		if (r < 0)
-			refuse(k, o, need.which, err_text(&err, r));
+			refuse_need(k, o, need.which, err_text(&err, r));
 	}
 	origins_push(k, o);
 	return 0;
@@ -206,7 +208,7 @@ void needs_on_released(struct keeper *k, const struct release *rel, int code, co
 			.given = true, .use_s = o->binding.value[rel->which].use_s};
 		v->is_due = true;
 	} else {
-		refuse(k, o, rel->which, text[0] ? text : strerror(-code));
+		refuse_need(k, o, rel->which, text[0] ? text : strerror(-code));
 	}
 	origins_push(k, o);
 }

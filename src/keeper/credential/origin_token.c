@@ -37,7 +37,7 @@ int tokens_push(struct origin *o)
 }
 
 /* There is room: no more are taken than can be answered. */
-static void answer(struct keeper *k, struct origin *o, uint32_t id, const char *why_not)
+static void answer_tokens(struct keeper *k, struct origin *o, uint32_t id, const char *why_not)
 {
 	struct origin_kept *kept = &o->kept[o->n_kept++];
 
@@ -51,7 +51,8 @@ static void answer(struct keeper *k, struct origin *o, uint32_t id, const char *
 }
 
 /* One record a token: that it is the sandbox's from now on, or why not. */
-static void record(struct keeper *k, const struct origin *o, const char *name, const char *why_not)
+static void record_token(
+	struct keeper *k, const struct origin *o, const char *name, const char *why_not)
 {
 	struct gate_use use = {
 		.credential = name, .host = o->host, .port = o->port, .why = why_not};
@@ -80,8 +81,8 @@ int tokens_on_tokens(struct keeper *k, struct origin *o, const struct ipc_msg *m
 		return err_set(err, -EBADMSG, "sent tokens of a host that gives none");
 	r = vault_store(k, o, tokens.which, msg->id, msg->fd, &why);
 	if (r < 0) {
-		record(k, o, o->binding.name, err_text(&why, r));
-		answer(k, o, msg->id, err_text(&why, r));
+		record_token(k, o, o->binding.name, err_text(&why, r));
+		answer_tokens(k, o, msg->id, err_text(&why, r));
 	}
 	return 0;
 }
@@ -93,6 +94,6 @@ void tokens_on_stored(struct keeper *k, const struct store *store, int code, con
 
 	if (!o)
 		return;
-	record(k, o, store->name, why_not);
-	answer(k, o, store->token, why_not);
+	record_token(k, o, store->name, why_not);
+	answer_tokens(k, o, store->token, why_not);
 }

@@ -134,7 +134,7 @@ static void on_answer(struct keeper *k, const struct guest_reply *reply)
 static const struct ask_kind trust_ask = {
 	GUEST_PATH_TRUST, .on_reply = on_answer, .is_patient = true};
 
-static int ask(struct keeper *k)
+static int ask_trust(struct keeper *k)
 {
 	static uint8_t buf[GUEST_MAX_BODY];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -158,7 +158,7 @@ void trust_send(struct keeper *k)
 
 	if (!k->trust->is_due || !k->trust->has_ca || k->trust->is_asked || !edge_is_up(k))
 		return;
-	r = ask(k);
+	r = ask_trust(k);
 	k->trust->is_asked = r == 0;
 	k->trust->is_due = r != 0;
 	if (r < 0)

@@ -33,7 +33,7 @@ void vault_init(struct keeper *k)
 	k->vault->phase = VAULT_PHASE_END;
 }
 
-static bool wanted(const struct keeper *k)
+static bool needs_vault(const struct keeper *k)
 {
 	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 }
@@ -97,11 +97,11 @@ static void try_later(struct keeper *k)
 	uint64_t gap = (uint64_t)KEEPER_VAULT_GAP_MS << MIN(v->tries, 10u);
 
 	v->tries++;
-	if (wanted(k))
+	if (needs_vault(k))
 		set_timer(k, MIN(gap, (uint64_t)KEEPER_VAULT_MAX_GAP_MS));
 }
 
-static void lose(struct keeper *k, const char *why)
+static void lose_vault(struct keeper *k, const char *why)
 {
 	/* Once is enough: it is tried again for as long as the sandbox runs. */
 	if (k->vault->is_current || k->vault->tries == 0)
@@ -127,7 +127,7 @@ int vault_take_channel(struct keeper *k, int fd)
 	AUTO_CLOSE int own = fd;
 	int r;
 
-	if (v->sock >= 0 || !wanted(k))
+	if (v->sock >= 0 || !needs_vault(k))
 		return 0; /* one that was requested twice */
 	r = fd_set_nonblock(own, true);
 	if (r == 0)
@@ -161,10 +161,10 @@ static void load_services(struct keeper *k)
 void vault_start(struct keeper *k)
 {
 	load_services(k);
-	if (k->vault->sock >= 0 || !wanted(k))
+	if (k->vault->sock >= 0 || !needs_vault(k))
 		return;
 	if (!link_want_vault(k))
-		lose(k, "sbxd is not running");
+		lose_vault(k, "sbxd is not running");
 	else
 		try_later(k);
 }
@@ -200,9 +200,9 @@ void vault_on_timer(struct keeper *k)
 	if (v->sock < 0)
 		vault_start(k);
 	else if (v->phase != VAULT_PHASE_SANDBOX || v->list_id)
-		lose(k, "the vault is not responding");
+		lose_vault(k, "the vault is not responding");
 	else if (ask_list(k) < 0)
-		lose(k, "the vault does not read");
+		lose_vault(k, "the vault does not read");
 }
 
 /* ---- what it says ---- */
@@ -420,7 +420,7 @@ void vault_on_event(struct keeper *k)
 	if (r == -EAGAIN)
 		return;
 	if (r == 0) {
-		lose(k, "the vault exited");
+		lose_vault(k, "the vault exited");
 		return;
 	}
 	if (r > 0) {
@@ -428,7 +428,7 @@ void vault_on_event(struct keeper *k)
 		ipc_msg_done(&msg);
 	}
 	if (r < 0 && k->vault->gen == gen)
-		lose(k, err.text[0] ? err.text : "the vault sent an invalid message");
+		lose_vault(k, err.text[0] ? err.text : "the vault sent an invalid message");
 }
 
 /* ---- values ---- */

@@ -23,9 +23,9 @@ void ask_init(struct keeper *k)
 		k->asks[i].fd = -1;
 }
 
-static void deliver(struct keeper *k, struct ask *a, bool ok);
+static void deliver_reply(struct keeper *k, struct ask *a, bool ok);
 
-static void finish(struct keeper *k, struct ask *a)
+static void finish_ask(struct keeper *k, struct ask *a)
 {
 	loop_timer_clear(&k->loop, &a->timer);
 	loop_del(&k->loop, a->fd);
@@ -53,7 +53,7 @@ static void on_refused(struct keeper *k, uint32_t stream)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
 		if (k->asks[i].kind && k->asks[i].stream == stream)
-			deliver(k, &k->asks[i], false);
+			deliver_reply(k, &k->asks[i], false);
 }
 
 static const struct stream_kind ask_stream = {.on_refused = on_refused};
@@ -110,13 +110,13 @@ int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, 
 }
 
 /* ok false: no answer, or one that is too long. */
-static void deliver(struct keeper *k, struct ask *a, bool ok)
+static void deliver_reply(struct keeper *k, struct ask *a, bool ok)
 {
 	struct guest_reply reply = {.text = "no response from the guest"};
 	struct ask done = *a; /* the handler may ask again, in the same place */
 	struct slice body = slice_of(done.body, ok ? done.n : 0);
 
-	finish(k, a);
+	finish_ask(k, a);
 	if (done.kind->on_reply) {
 		if (body.n && guest_get_reply(body, &reply) < 0)
 			reply = (struct guest_reply){.text = "invalid response from the guest"};
@@ -141,12 +141,12 @@ void ask_on_readable(struct keeper *k, const struct loop_event *ev)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		deliver(k, a, n == 0);
+		deliver_reply(k, a, n == 0);
 		return;
 	}
 	a->n += (size_t)n;
 	if (a->n == sizeof(a->body))
-		deliver(k, a, false);
+		deliver_reply(k, a, false);
 }
 
 void ask_give_time(struct keeper *k)
@@ -163,12 +163,12 @@ void ask_on_timeout(struct keeper *k, const struct loop_event *ev)
 	if (k->state.paused && a->kind->is_patient)
 		set_timer(k, a);
 	else
-		deliver(k, a, false);
+		deliver_reply(k, a, false);
 }
 
 void ask_drop_all(struct keeper *k)
 {
 	for (size_t i = 0; i < KEEPER_MAX_ASKS; i++)
 		if (k->asks[i].kind)
-			deliver(k, &k->asks[i], false);
+			deliver_reply(k, &k->asks[i], false);
 }

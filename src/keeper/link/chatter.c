@@ -31,7 +31,7 @@ int chatter_open(struct keeper *k)
 	return loop_add(&k->loop, fds[0], EPOLLIN, (struct loop_key){.kind = EV_CHATTER});
 }
 
-static void clean(char *p, size_t n)
+static void clean_line(char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (p[i] != '\n' && p[i] != '\t' && (p[i] < 0x20 || p[i] == 0x7f))
@@ -77,7 +77,7 @@ static ssize_t read_some(struct keeper *k)
 	if (n <= 0 || k->chatter_left == 0)
 		return n;
 	keep = MIN((size_t)n, k->chatter_left);
-	clean(buf, keep);
+	clean_line(buf, keep);
 	note_qemu(k, buf, keep);
 	(void)!fd_write_all(STDERR_FILENO, buf, keep);
 	k->chatter_left -= keep;

@@ -90,7 +90,7 @@ void record_check(struct keeper *k)
 	open_record(k);
 }
 
-static void append(struct keeper *k, const struct audit_event *ev)
+static void append_record(struct keeper *k, const struct audit_event *ev)
 {
 	struct err err = {0};
 	int r = k->record->audit ? audit_append(k->record->audit, ev, NULL, &err) : 0;
@@ -105,7 +105,7 @@ void record_life(struct keeper *k, const char *action, const char *why)
 		.action = slice_from_str(action),
 		.reason = slice_from_str(why)};
 
-	append(k, &ev);
+	append_record(k, &ev);
 }
 
 void record_violation(struct keeper *k, const char *program, const char *what)
@@ -116,7 +116,7 @@ void record_violation(struct keeper *k, const char *program, const char *what)
 
 	(void)snprintf(reason, sizeof(reason), "%s %.200s", program, what);
 	ev.reason = slice_from_str(reason);
-	append(k, &ev);
+	append_record(k, &ev);
 }
 
 void record_arm(struct keeper *k)

@@ -16,7 +16,7 @@ void accel_init(struct keeper *k)
 	k->selftest->child = (struct selftest_child)SELFTEST_CHILD_EMPTY;
 }
 
-static enum selftest_wish wish(const struct keeper *k)
+static enum selftest_wish wanted_accel(const struct keeper *k)
 {
 	static const enum selftest_wish wishes[] = {
 		[SPEC_ACCEL_AUTO] = SELFTEST_AUTO,
@@ -27,7 +27,7 @@ static enum selftest_wish wish(const struct keeper *k)
 	return wishes[k->spec.accel];
 }
 
-static void take(struct keeper *k, enum vmm_accel accel)
+static void take_accel(struct keeper *k, enum vmm_accel accel)
 {
 	k->accel = accel;
 	(void)!str_copy(k->state.accel, sizeof(k->state.accel), accel == VMM_KVM ? "kvm" : "tcg");
@@ -42,7 +42,7 @@ static void set_timer(struct keeper *k)
 		(struct loop_key){.kind = EV_TIMER_SELFTEST});
 }
 
-static int test(struct keeper *k, const struct selftest_input *in, struct err *err)
+static int test_kvm(struct keeper *k, const struct selftest_input *in, struct err *err)
 {
 	int r = selftest_begin(in, &k->selftest->child, err);
 
@@ -66,11 +66,11 @@ int accel_begin(struct keeper *k, struct err *err)
 	int r;
 
 	link_progress(k, STEP_PERCENT, STEP_TEXT);
-	r = vmm_accel_known(wish(k), &in, &accel, err);
+	r = vmm_accel_known(wanted_accel(k), &in, &accel, err);
 	if (r == 0)
-		take(k, accel);
+		take_accel(k, accel);
 	else if (r > 0)
-		r = test(k, &in, err);
+		r = test_kvm(k, &in, err);
 	return r < 0 ? err_wrap(err, r, STEP_TEXT) : r;
 }
 
@@ -80,14 +80,14 @@ int accel_decide(struct keeper *k, struct err *err)
 	struct selftest_input in = {
 		.kernel = k->disks->template.kernel, .initrd = k->initrd, .cache_dir = cache};
 	enum vmm_accel accel;
-	int r = vmm_accel_decide(wish(k), &in, &accel, err);
+	int r = vmm_accel_decide(wanted_accel(k), &in, &accel, err);
 
 	if (r == 0)
-		take(k, accel);
+		take_accel(k, accel);
 	return r;
 }
 
-static void unwatch(struct keeper *k)
+static void unwatch_test(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->selftest->timer);
 	loop_del(&k->loop, k->selftest->child.pidfd);
@@ -98,12 +98,12 @@ void accel_on_end(struct keeper *k)
 	struct err err = {0};
 	int r;
 
-	unwatch(k);
+	unwatch_test(k);
 	r = selftest_end(&k->selftest->child, &err);
 	if (r < 0) {
 		r = err_wrap(&err, r, STEP_TEXT);
 	} else {
-		take(k, VMM_KVM);
+		take_accel(k, VMM_KVM);
 		r = k->life->prepared(k, &err);
 	}
 	if (r < 0)
@@ -122,6 +122,6 @@ void accel_undo(struct keeper *k)
 {
 	if (k->selftest->child.pidfd < 0)
 		return;
-	unwatch(k);
+	unwatch_test(k);
 	selftest_done(&k->selftest->child);
 }

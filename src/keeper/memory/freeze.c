@@ -18,7 +18,7 @@ static char *next_file(const struct keeper *k, enum template_disk disk)
 	return xasprintf("%s/%s.next.qcow2", k->dir, template_disk_name(disk));
 }
 
-static void finish(struct keeper *k)
+static void finish_freeze(struct keeper *k)
 {
 	struct freeze *f = k->freeze;
 	struct keeper_frozen frozen = {.code = f->code};
@@ -39,7 +39,7 @@ static void finish(struct keeper *k)
 		log_warn("cannot send the result to sbxd");
 }
 
-static void fail(struct freeze *f, int code, const char *text)
+static void fail_freeze(struct freeze *f, int code, const char *text)
 {
 	if (f->code < 0)
 		return;
@@ -88,12 +88,12 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 		return;
 	if (!reply->ok)
 		log_warn("cannot wake the guest: %s", reply->text);
-	finish(k);
+	finish_freeze(k);
 }
 
 static const struct ask_kind thaw_ask = {GUEST_PATH_WAKE, .on_reply = on_woken};
 
-static void wake(struct keeper *k)
+static void wake_guest(struct keeper *k)
 {
 	uint8_t buf[256];
 	struct wr wr = wr_init(buf, sizeof(buf));
@@ -109,10 +109,10 @@ static void wake(struct keeper *k)
 		r = ask_guest(k, &thaw_ask, slice_of(buf, wr.n), KEEPER_THAW_MS, -1, 0);
 	/* It goes on by itself a little later. */
 	if (r < 0)
-		finish(k);
+		finish_freeze(k);
 }
 
-static void snapshot(struct keeper *k, enum template_disk disk)
+static void snapshot_disk(struct keeper *k, enum template_disk disk)
 {
 	AUTO_FREE char *path = next_file(k, disk);
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), r;
@@ -122,8 +122,8 @@ static void snapshot(struct keeper *k, enum template_disk disk)
 	r = fd < 0 ? -errno
 		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
 	if (r < 0) {
-		fail(k->freeze, r, "cannot request QEMU to switch to another file");
-		wake(k);
+		fail_freeze(k->freeze, r, "cannot request QEMU to switch to another file");
+		wake_guest(k);
 	}
 }
 
@@ -152,8 +152,8 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg)
 		r = ask_park(k);
 	f->state = FREEZE_PARKING;
 	if (r < 0) {
-		fail(f, r, err_text(&err, r));
-		finish(k);
+		fail_freeze(f, r, err_text(&err, r));
+		finish_freeze(k);
 	}
 }
 
@@ -164,13 +164,13 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	if (f->state != FREEZE_PARKING)
 		return;
 	if (!k->vmm || k->state.phase != KEEPER_RUNNING) {
-		fail(f, -ECANCELED, "the sandbox is being stopped");
-		finish(k);
+		fail_freeze(f, -ECANCELED, "the sandbox is being stopped");
+		finish_freeze(k);
 	} else if (!reply->ok) {
-		fail(f, -EIO, reply->text);
-		wake(k);
+		fail_freeze(f, -EIO, reply->text);
+		wake_guest(k);
 	} else {
-		snapshot(k, TEMPLATE_ROOT);
+		snapshot_disk(k, TEMPLATE_ROOT);
 		machine_on_qmp(k); /* sends it, and sets the timer */
 	}
 }
@@ -205,17 +205,17 @@ void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 	if (f->state != FREEZE_SNAPSHOT)
 		return;
 	if (!ok) {
-		fail(f, -EIO, text[0] ? text : "QEMU did not switch to another file");
-		wake(k);
+		fail_freeze(f, -EIO, text[0] ? text : "QEMU did not switch to another file");
+		wake_guest(k);
 		return;
 	}
 	r = move_files(k, f->disk, &err);
 	if (r < 0) {
-		fail(f, r, err.text);
-		wake(k);
+		fail_freeze(f, r, err.text);
+		wake_guest(k);
 	} else if (f->disk == TEMPLATE_ROOT) {
-		snapshot(k, TEMPLATE_DOCKER);
+		snapshot_disk(k, TEMPLATE_DOCKER);
 	} else {
-		wake(k);
+		wake_guest(k);
 	}
 }

@@ -48,7 +48,7 @@ void pool_on_setup_sent(struct keeper *k)
 	warm_mark(k, "the network is started");
 }
 
-static void begin(struct keeper *k)
+static void begin_claimed(struct keeper *k)
 {
 	struct err err = {0};
 	uint64_t limit = k->accel == VMM_KVM ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
@@ -87,7 +87,7 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 	}
 	k->plan = START_WARM;
 	link_answer(k, link, gen, msg, 0, "");
-	begin(k);
+	begin_claimed(k);
 }
 
 void pool_on_link_end(struct keeper *k)

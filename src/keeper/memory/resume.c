@@ -109,7 +109,7 @@ static void take_ca(struct keeper *k)
 	suspend_file_wipe(&k->suspend->file);
 }
 
-static int begin(struct keeper *k, struct err *err)
+static int begin_restore(struct keeper *k, struct err *err)
 {
 	int r = begin_check(k, err);
 
@@ -133,7 +133,7 @@ static int begin_if_good(struct keeper *k, struct err *err)
 		return r;
 	k->restore_fd = &k->suspend->check.memory_fd;
 	k->suspend->is_checked = k->suspend->is_ready = false;
-	return begin(k, err);
+	return begin_restore(k, err);
 }
 
 int resume_begin(struct keeper *k, struct err *err)

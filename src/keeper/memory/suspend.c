@@ -43,7 +43,7 @@ static void drop_save(struct keeper *k)
 	loop_timer_clear(&k->loop, &k->suspend->timer);
 }
 
-static void answer(struct keeper *k, int code, const char *text)
+static void answer_suspend(struct keeper *k, int code, const char *text)
 {
 	link_answer(k, k->suspend->link, k->suspend->link_gen, k->suspend->msg, code, text);
 	k->suspend->link = -1;
@@ -98,14 +98,14 @@ static void go_on(struct keeper *k)
 		k->life->stop(k, 0, err_text(&err, r));
 }
 
-static void fail(struct keeper *k, const char *why)
+static void fail_suspend(struct keeper *k, const char *why)
 {
 	char text[KEEPER_MAX_TEXT];
 
 	(void)snprintf(
 		text, sizeof(text), "the sandbox was not suspended and keeps running: %s", why);
 	log_error("%s", text);
-	answer(k, -EIO, text);
+	answer_suspend(k, -EIO, text);
 	go_on(k);
 }
 
@@ -168,7 +168,7 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 }
 
 /* The guest's last words to its clients are on their way through edge. */
-static void linger(struct keeper *k)
+static void wait_for_clients(struct keeper *k)
 {
 	k->suspend->step = SUSPEND_LINGERING;
 	loop_timer_set(
@@ -182,7 +182,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	if (k->suspend->step != SUSPEND_PARKING)
 		return;
 	if (!reply->ok) {
-		fail(k, reply->text);
+		fail_suspend(k, reply->text);
 		return;
 	}
 	if (k->suspend->is_cancelled) {
@@ -193,13 +193,13 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 		log_warn("suspending: %s", reply->text);
 	link_progress(k, 30, "suspending: detaching the workspaces");
 	if (!k->has_share) {
-		linger(k);
+		wait_for_clients(k);
 		return;
 	}
 	k->suspend->step = SUSPEND_DETACHING;
 	r = vmm_detach_share(k->vmm);
 	if (r < 0)
-		fail(k, strerror(-r));
+		fail_suspend(k, strerror(-r));
 }
 
 static int begin_save(struct keeper *k, struct err *err)
@@ -235,7 +235,7 @@ static void take_memory(struct keeper *k)
 
 	if (r < 0 || k->suspend->is_cancelled) {
 		start_stop_share(k); /* it is unplugged: another one is given back */
-		fail(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
+		fail_suspend(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
 		return;
 	}
 	edge_kill(k);
@@ -248,7 +248,7 @@ static void take_memory(struct keeper *k)
 	k->suspend->n_saved = 0;
 	r = begin_save(k, &err);
 	if (r < 0)
-		fail(k, err_text(&err, r));
+		fail_suspend(k, err_text(&err, r));
 }
 
 /* The machine can still go on: nothing that needs room on the disk comes later. */
@@ -277,7 +277,7 @@ static void note_saved(struct keeper *k)
 	loop_timer_clear(&k->loop, &k->suspend->timer);
 	r = prepare_file(k, &err);
 	if (r < 0) {
-		fail(k, err_text(&err, r));
+		fail_suspend(k, err_text(&err, r));
 		return;
 	}
 	k->suspend->step = SUSPEND_QUITTING;
@@ -297,7 +297,7 @@ void suspend_on_saved(struct keeper *k)
 	if (k->suspend->step != SUSPEND_SAVING)
 		return;
 	if (r < 0)
-		fail(k, err_text(&err, r));
+		fail_suspend(k, err_text(&err, r));
 	else
 		note_saved(k);
 }
@@ -308,12 +308,12 @@ bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	bool saving = k->suspend->step == SUSPEND_SAVING;
 
 	if (ev->kind == VMM_EV_SHARE_DETACHED && detaching)
-		linger(k);
+		wait_for_clients(k);
 	else if (ev->kind == VMM_EV_SAVED && saving)
 		note_saved(k);
 	else if ((ev->kind == VMM_EV_SHARE_DETACH_FAILED && detaching) ||
 		 (ev->kind == VMM_EV_SAVE_FAILED && saving))
-		fail(k, ev->text);
+		fail_suspend(k, ev->text);
 	else
 		return false;
 	return true;
@@ -324,7 +324,7 @@ void suspend_on_timer(struct keeper *k)
 	if (k->suspend->step == SUSPEND_LINGERING)
 		take_memory(k);
 	else if (k->suspend->step == SUSPEND_SAVING)
-		fail(k, "timed out writing the snapshot");
+		fail_suspend(k, "timed out writing the snapshot");
 	else if (k->suspend->is_waking && edge_is_up(k))
 		k->life->ready(k);
 }
@@ -340,7 +340,7 @@ void suspend_on_full(struct keeper *k)
 	if (!can_wait || k->suspend->is_cancelled)
 		return;
 	k->suspend->is_cancelled = true;
-	answer(k, -ENOSPC,
+	answer_suspend(k, -ENOSPC,
 		"not suspended: disk full; the sandbox is paused and continues when the host has free disk space again");
 }
 
@@ -364,7 +364,7 @@ void suspend_forget_wake(struct keeper *k)
 }
 
 /* The disks are what they will be: the image gets its name. */
-static int publish(struct keeper *k, struct err *err)
+static int publish_snapshot(struct keeper *k, struct err *err)
 {
 	int r = suspend_file_stamp(k->dir, &k->suspend->file, err);
 
@@ -382,23 +382,23 @@ bool suspend_on_qemu_end(struct keeper *k)
 		k->suspend->step = SUSPEND_NONE;
 		drop_save(k);
 		suspend_file_tidy(k->dir);
-		answer(k, -EIO,
+		answer_suspend(k, -EIO,
 			"QEMU exited while the sandbox was being suspended: see keeper.log");
 		k->life->finish(
 			k, "QEMU exited while the sandbox was being suspended: see keeper.log");
 		return true;
 	}
 	k->suspend->step = SUSPEND_NONE;
-	r = publish(k, &err);
+	r = publish_snapshot(k, &err);
 	if (r < 0) {
 		suspend_file_tidy(k->dir);
-		answer(k, r, err_text(&err, r));
+		answer_suspend(k, r, err_text(&err, r));
 		k->life->finish(k, err_text(&err, r));
 		return true;
 	}
 	k->state.suspended = true;
 	record_life(k, "suspend", k->suspend->is_idle ? "idle" : "");
-	answer(k, 0, "");
+	answer_suspend(k, 0, "");
 	k->life->finish(k, "");
 	return true;
 }
@@ -411,7 +411,7 @@ void suspend_drop(struct keeper *k)
 	drop_save(k);
 	suspend_file_tidy(k->dir);
 	if (k->suspend->link >= 0)
-		answer(k, -EIO, "the sandbox was stopped while it was being suspended");
+		answer_suspend(k, -EIO, "the sandbox was stopped while it was being suspended");
 }
 
 /* ---- up ---- */

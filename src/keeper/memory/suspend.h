@@ -49,7 +49,7 @@ struct suspend {
 	bool is_cancelled;  /* the disk is full: when the guest has parked, it is woken */
 	bool is_undone;	    /* it was not suspended, and is being woken */
 	bool is_share_lost; /* virtiofsd ended meanwhile */
-	bool is_used; /* the resumed snapshot is renamed; deleted when qemu reports that the VM runs */
+	bool is_used; /* the snapshot is renamed, and deleted when qemu reports a running VM */
 	bool is_checked, is_ready;
 	bool is_waking;	   /* the guest is to be sent /wake before /setup ... */
 	bool is_share_due; /* ... once qemu has plugged the share in */
@@ -91,8 +91,8 @@ int suspend_give_share(struct keeper *k, struct err *err) MUST_CHECK;
 int suspend_send_wake(struct keeper *k, struct err *err) MUST_CHECK;
 
 /* resume.c: and comes back from there. */
-/* Returns 1 if the VM is being restored, 0 if the snapshot can never be used (the plan is START_COLD
- * then), negative if the snapshot cannot be used now and is kept. */
+/* Returns 1 if the VM is being restored, 0 if the snapshot can never be used and the plan is now
+ * START_COLD, negative if the snapshot cannot be used now and is kept. */
 int resume_begin(struct keeper *k, struct err *err) MUST_CHECK;
 void resume_on_checked(struct keeper *k);
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev);

@@ -26,14 +26,14 @@
 #define EXIT_BUSY 75 /* another one is being made: try later */
 #define NICE 10
 
-static void say(struct keeper *k, unsigned percent, const char *text)
+static void print_progress(struct keeper *k, unsigned percent, const char *text)
 {
 	printf("%u %s\n", percent, text);
 	(void)fflush(stdout);
 	log_info("%s", text);
 }
 
-static void end(struct keeper *k, int code)
+static void end_loop(struct keeper *k, int code)
 {
 	k->warm->exit_code = code;
 	k->over = true;
@@ -45,7 +45,7 @@ void make_fail(struct keeper *k, const char *why)
 		return;
 	log_error("cannot create the snapshot: %s", why);
 	printf("error %s\n", why);
-	end(k, 1);
+	end_loop(k, 1);
 }
 
 /* ---- the guest ---- */
@@ -72,7 +72,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	 * image. */
 	k->warm->make_step = MAKE_PARKED;
 	edge_kill(k);
-	say(k, 70, "free memory goes back");
+	print_progress(k, 70, "free memory goes back");
 	set_timer(k, KEEPER_SETTLE_MS);
 }
 
@@ -96,7 +96,7 @@ void make_on_ready(struct keeper *k)
 	if (k->warm->make_step != MAKE_BOOTING)
 		return;
 	loop_timer_clear(&k->loop, &k->boot_timer);
-	say(k, 60, "the guest is up and gets ready");
+	print_progress(k, 60, "the guest is up and gets ready");
 	ask_park(k);
 }
 
@@ -131,7 +131,7 @@ void make_on_timer(struct keeper *k)
 	}
 	if (k->warm->make_step != MAKE_PARKED)
 		return;
-	say(k, 80, "writing the snapshot");
+	print_progress(k, 80, "writing the snapshot");
 	k->warm->make_step = MAKE_SAVING;
 	r = begin_save(k, &err);
 	if (r < 0)
@@ -180,7 +180,7 @@ int make_publish(struct keeper *k, struct err *err)
 	return r;
 }
 
-static void publish(struct keeper *k)
+static void publish_image(struct keeper *k)
 {
 	struct image_class class = {.template_id = k->disks->template.id, .initrd = k->initrd};
 	struct err err = {0};
@@ -193,15 +193,15 @@ static void publish(struct keeper *k)
 		return;
 	}
 	printf("size %llu\n", (unsigned long long)used_bytes(k));
-	say(k, 100, "the memory image is there");
-	end(k, 0);
+	print_progress(k, 100, "the memory image is there");
+	end_loop(k, 0);
 }
 
 /* Both must have ended: who packs, and who may still write to the disks. */
 static void publish_when_both(struct keeper *k)
 {
 	if (k->warm->is_packed && !k->vmm)
-		publish(k);
+		publish_image(k);
 }
 
 void make_on_child(struct keeper *k)
@@ -254,7 +254,7 @@ static int fill_spec(struct keeper *k, const struct make_options *o, struct err 
 	return 0;
 }
 
-static int begin(struct keeper *k, struct err *err)
+static int begin_make(struct keeper *k, struct err *err)
 {
 	int r = start_selftest(k, err);
 
@@ -279,7 +279,7 @@ static int begin(struct keeper *k, struct err *err)
 	return r < 0 ? r : k->life->machine(k, err);
 }
 
-static void run(struct keeper *k)
+static void run_loop(struct keeper *k)
 {
 	uint64_t last = clock_mono_ms() + KEEPER_MAKE_MS;
 
@@ -294,7 +294,7 @@ static void run(struct keeper *k)
 	}
 }
 
-static void clean(struct keeper *k)
+static void clean_draft(struct keeper *k)
 {
 	k->life->undo(k);
 	image_save_done(&k->warm->save);
@@ -311,17 +311,17 @@ int make_main(struct keeper *k, const struct make_options *o)
 	k->plan = START_MAKE;
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	if (r == 0) {
-		say(k, 5, "booting a VM for the snapshot");
-		r = begin(k, &err);
+		print_progress(k, 5, "booting a VM for the snapshot");
+		r = begin_make(k, &err);
 	}
 	if (r > 0)
-		say(k, 100, "the snapshot already exists");
+		print_progress(k, 100, "the snapshot already exists");
 	else if (r < 0)
 		make_fail(k, err_text(&err, r));
 	if (r == -EBUSY)
 		k->warm->exit_code = EXIT_BUSY;
 	if (r == 0)
-		run(k);
-	clean(k);
+		run_loop(k);
+	clean_draft(k);
 	return k->warm->exit_code;
 }

@@ -29,7 +29,7 @@ static void remove_same(struct denied *d, const char *text)
 	}
 }
 
-static void keep(struct denied *d, const char *text)
+static void keep_reason(struct denied *d, const char *text)
 {
 	remove_same(d, text);
 	if (d->n == DENIED_MAX) {
@@ -57,7 +57,7 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 	if (!ask->host[0] || deny_write_text(&wr, &d) < 0)
 		return;
 	text[wr.n] = '\0';
-	keep(k->denied, text);
+	keep_reason(k->denied, text);
 	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
 }
 

@@ -21,7 +21,7 @@ static_assert(EGRESS_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
 /* ---- asks ---- */
 
-static struct net_ask *place(struct net *n, size_t i)
+static struct net_ask *nth_ask(struct net *n, size_t i)
 {
 	return &n->asks[(n->first + i) % EDGE_MAX_ASKS];
 }
@@ -32,9 +32,9 @@ int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
 		return -EOVERFLOW;
 	/* Nearly always there are none, or a few. */
 	for (size_t i = 0; i < n->n_asks; i++)
-		if (place(n, i)->id == id)
+		if (nth_ask(n, i)->id == id)
 			return -EEXIST;
-	*place(n, n->n_asks) = (struct net_ask){.id = id, .what = asked_new(ask)};
+	*nth_ask(n, n->n_asks) = (struct net_ask){.id = id, .what = asked_new(ask)};
 	n->n_asks++;
 	return 0;
 }
@@ -51,7 +51,7 @@ bool asks_first_is_open(const struct net *n)
 
 void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
 {
-	struct net_ask *a = place(n, 0);
+	struct net_ask *a = nth_ask(n, 0);
 
 	*ret_id = a->id;
 	asked_get(a->what, ret);
@@ -64,8 +64,8 @@ void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
 void asks_clear(struct net *n)
 {
 	for (size_t i = 0; i < n->n_asks; i++) {
-		free(place(n, i)->what);
-		*place(n, i) = (struct net_ask){0};
+		free(nth_ask(n, i)->what);
+		*nth_ask(n, i) = (struct net_ask){0};
 	}
 	n->first = n->n_asks = 0;
 }

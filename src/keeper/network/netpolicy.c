@@ -227,7 +227,7 @@ static const char *fault_text(const struct keeper *k)
 }
 
 /* Everything to egress, if there is one to tell: others are told when they say HELLO. */
-static void resend(struct keeper *k)
+static void resend_policy(struct keeper *k)
 {
 	int r;
 
@@ -254,7 +254,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	r = read_settings(k, &err);
 	if (r < 0)
 		log_error("the network settings were not changed: %s", err_text(&err, r));
-	resend(k);
+	resend_policy(k);
 	origins_recheck(k);
 	rl.policy = k->egress->n_sent;
 	if (r < 0)

@@ -131,7 +131,7 @@ static void take_over(struct listener *to, struct listener *from, size_t n)
 	}
 }
 
-static void put(struct keeper *k, const struct keeper_ports *wanted)
+static void put_ports(struct keeper *k, const struct keeper_ports *wanted)
 {
 	struct ports *s = k->ports;
 	static struct listener old[KEEPER_MAX_PORTS];
@@ -176,7 +176,7 @@ void ports_open(struct keeper *k)
 		wanted.v[i].port = p->port;
 	}
 	k->ports->is_open = true;
-	put(k, &wanted);
+	put_ports(k, &wanted);
 	if (wanted.n)
 		link_push_all(k, NULL, ports_send);
 }
@@ -199,7 +199,7 @@ int ports_set(struct keeper *k, const struct keeper_ports *wanted)
 	free(k->spec.ports);
 	k->spec.ports = list;
 	k->spec.n_ports = wanted->n;
-	put(k, wanted);
+	put_ports(k, wanted);
 	ports_watch(k);
 	return 0;
 }
@@ -230,7 +230,7 @@ static uint64_t next_ms(const struct ports *s)
 	return s->spent_us > burst_us ? (s->spent_us - burst_us) / 1000 : 0;
 }
 
-static void spend(struct ports *s)
+static void spend_token(struct ports *s)
 {
 	uint64_t now_us = clock_mono_ms() * 1000;
 
@@ -290,7 +290,7 @@ void ports_watch(struct keeper *k)
 
 /* A client whose host is gone must not hold its place for ever; and what edge does not end in order
  * ends by RST. */
-static void prepare(int fd)
+static void prepare_socket(int fd)
 {
 	const int one = 1, idle = KEEPER_PORT_IDLE_S, gap = KEEPER_PORT_IDLE_S / KEEPER_PORT_PROBES;
 	const int probes = KEEPER_PORT_PROBES;
@@ -330,8 +330,8 @@ static bool take_one(struct keeper *k, struct listener *l)
 			k->ports->spent_us = (clock_mono_ms() + 1000) * 1000;
 		return false;
 	}
-	spend(k->ports);
-	prepare(fd);
+	spend_token(k->ports);
+	prepare_socket(fd);
 	(void)snprintf(path, sizeof(path), GUEST_PATH_TCP "%u", l->port.port);
 	if (edge_open_stream(k, path, fd, &port_stream, &stream) < 0)
 		return false;

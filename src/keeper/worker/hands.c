@@ -121,7 +121,7 @@ static int serve_share(
 	return 0;
 }
 
-static struct worker_msg *question(enum hands_kind kind)
+static struct worker_msg *new_request(enum hands_kind kind)
 {
 	static struct worker_msg m;
 
@@ -133,7 +133,7 @@ static struct worker_msg *question(enum hands_kind kind)
 
 int hands_share(struct keeper *k, struct share *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_SHARE);
+	struct worker_msg *m = new_request(HANDS_SHARE);
 	struct share s = SHARE_EMPTY;
 	struct rd rd;
 	int r;
@@ -197,7 +197,7 @@ static int do_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 
 int hands_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 {
-	struct worker_msg *m = question(HANDS_LISTEN);
+	struct worker_msg *m = new_request(HANDS_LISTEN);
 	int r;
 
 	if (!worker_is_on())
@@ -239,7 +239,7 @@ static int ask_fd(struct worker_msg *m, struct err *err)
 
 int hands_connect(struct keeper *k, enum hands_port port, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_CONNECT);
+	struct worker_msg *m = new_request(HANDS_CONNECT);
 
 	if (!worker_is_on())
 		return do_connect(k, port, err);
@@ -269,7 +269,7 @@ static int do_ssh_agent(const struct keeper *k, struct err *err)
 
 int hands_ssh_agent(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? ask_fd(question(HANDS_SSH_AGENT), err) : do_ssh_agent(k, err);
+	return worker_is_on() ? ask_fd(new_request(HANDS_SSH_AGENT), err) : do_ssh_agent(k, err);
 }
 
 /* As OpenSSH does it: the program's exit status is the answer, and the prompt is a question. */
@@ -399,7 +399,7 @@ static int ask_child(struct worker_msg *m, struct jail_child *ret, struct err *e
 
 int hands_askpass(struct keeper *k, const char *prompt, struct jail_child *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_ASKPASS);
+	struct worker_msg *m = new_request(HANDS_ASKPASS);
 
 	if (!worker_is_on())
 		return do_askpass(k, prompt, ret, err);
@@ -410,7 +410,7 @@ int hands_askpass(struct keeper *k, const char *prompt, struct jail_child *ret, 
 
 int hands_origin(struct keeper *k, int sock, struct jail_child *ret, struct err *err)
 {
-	struct worker_msg *m = question(HANDS_ORIGIN);
+	struct worker_msg *m = new_request(HANDS_ORIGIN);
 
 	if (!worker_is_on())
 		return do_origin(sock, k->chatter_wr, ret, err);
@@ -450,7 +450,7 @@ static int do_policy(struct err *err)
 
 int hands_policy(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? ask_fd(question(HANDS_POLICY), err) : do_policy(err);
+	return worker_is_on() ? ask_fd(new_request(HANDS_POLICY), err) : do_policy(err);
 }
 
 void hands_drop_image(struct keeper *k)
@@ -458,12 +458,13 @@ void hands_drop_image(struct keeper *k)
 	if (!worker_is_on())
 		image_remove(k->image_key);
 	else
-		(void)!worker_ask(question(HANDS_DROP_IMAGE), NULL);
+		(void)!worker_ask(new_request(HANDS_DROP_IMAGE), NULL);
 }
 
 int hands_publish(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? worker_ask(question(HANDS_PUBLISH), err) : k->life->publish(k, err);
+	return worker_is_on() ? worker_ask(new_request(HANDS_PUBLISH), err)
+			      : k->life->publish(k, err);
 }
 
 /* The key is what the keeper said before it was sealed. */
@@ -496,7 +497,7 @@ int hands_claim(struct keeper *k, struct err *err)
 
 	if (r < 0 || !worker_is_on())
 		return r;
-	r = worker_ask(question(HANDS_CLAIM), err);
+	r = worker_ask(new_request(HANDS_CLAIM), err);
 	return r < 0 ? r : hands_seal_files(k, false, err);
 }
 
@@ -528,7 +529,7 @@ static void do_leave(const struct keeper *k)
 
 void hands_leave(struct keeper *k)
 {
-	if (!worker_is_on() || worker_ask(question(HANDS_LEAVE), NULL) < 0)
+	if (!worker_is_on() || worker_ask(new_request(HANDS_LEAVE), NULL) < 0)
 		do_leave(k);
 }
 
@@ -556,7 +557,7 @@ static int serve_listen(struct keeper *k, struct worker_msg *a, struct err *err)
 	return 0;
 }
 
-static int serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
+static int serve_request(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	struct keeper *k = ctx;
 
@@ -617,7 +618,7 @@ int hands_start(struct keeper *k, struct err *err)
 	struct spawner_rules rules = {.programs = programs,
 		.n_programs = ARRAY_LEN(programs),
 		.roots = roots,
-		.own = serve,
+		.own = serve_request,
 		.ctx = k};
 
 	for (size_t i = 0; i < ARRAY_LEN(readable); i++)

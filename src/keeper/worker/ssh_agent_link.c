@@ -10,7 +10,7 @@
  *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
  * Trust    It reads what the guest sends: every message is checked against the phase table, a
  *          violation kills it, and after WORKER_MAX_VIOLATIONS there is no other.
- * Limits   SSH_AGENT_MAX_OPEN streams, KEEPER_CONFIRMS questions to a person at once, KEEPER_CONFIRM_MS
+ * Limits   SSH_AGENT_MAX_OPEN streams; KEEPER_CONFIRMS prompts at the same time, KEEPER_CONFIRM_MS
  *          each.
  * Never    Says yes before the record is written.
  */
@@ -103,7 +103,7 @@ static struct ssh_agent_stream *find_free(struct ssh_agent_link *a)
 	return NULL;
 }
 
-static int refuse(struct edge_verdict *v, const char *why)
+static int refuse_client(struct edge_verdict *v, const char *why)
 {
 	v->count = 1;
 	(void)snprintf(v->reason, sizeof(v->reason), "%s", why);
@@ -120,18 +120,18 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	*ret = (struct edge_verdict){.allowed = false};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), k->spec.name);
 	if (!k->spec.ssh.socket)
-		return refuse(ret, "the sandbox was created without --ssh-agent");
+		return refuse_client(ret, "the sandbox was created without --ssh-agent");
 	if (a->worker.violations >= WORKER_MAX_VIOLATIONS)
-		return refuse(
+		return refuse_client(
 			ret, "sbx-ssh-agent violated its protocol repeatedly: see keeper.log");
 	if (!s)
-		return refuse(ret, "too many clients of the SSH agent");
+		return refuse_client(ret, "too many clients of the SSH agent");
 	if (!a->worker.alive && worker_start(k, &a->worker, &err) < 0) {
 		log_error("sbx-ssh-agent: %s", err.text);
-		return refuse(ret, "cannot start sbx-ssh-agent: see keeper.log");
+		return refuse_client(ret, "cannot start sbx-ssh-agent: see keeper.log");
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return refuse(ret, "no file descriptors available on the host");
+		return refuse_client(ret, "no file descriptors available on the host");
 	s->used = true;
 	s->fd = fds[1];
 	ret->allowed = true;
@@ -165,7 +165,7 @@ int ssh_agent_open(struct keeper *k, struct edge_verdict *ret)
 	if (!record_client(k, ret) && fd >= 0) {
 		fd_close(&fd);
 		*ret = (struct edge_verdict){.allowed = false};
-		return refuse(ret, "cannot write to the audit log");
+		return refuse_client(ret, "cannot write to the audit log");
 	}
 	return fd;
 }
@@ -178,7 +178,8 @@ static const char *what_text(enum ssh_agent_what what)
 }
 
 /* Whether it is in the log: without that there is no signature. */
-static bool record(struct keeper *k, const struct ssh_agent_ask *ask, bool allowed, const char *why)
+static bool record_sign(
+	struct keeper *k, const struct ssh_agent_ask *ask, bool allowed, const char *why)
 {
 	struct audit_event ev = {.kind = AUDIT_KIND_SIGNATURE,
 		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
@@ -199,10 +200,10 @@ static bool record(struct keeper *k, const struct ssh_agent_ask *ask, bool allow
 	return r == 0;
 }
 
-static void answer(
+static void answer_sign(
 	struct keeper *k, uint32_t id, const struct ssh_agent_ask *ask, bool yes, const char *why)
 {
-	yes = record(k, ask, yes, why) && yes;
+	yes = record_sign(k, ask, yes, why) && yes;
 	if (ssh_agent_answer_ask(k->ssh_agent->worker.sock, id, yes) < 0)
 		ssh_agent_kill(k);
 }
@@ -233,7 +234,7 @@ static int ask_person(struct keeper *k, struct ssh_agent_confirm *c)
 	return 0;
 }
 
-static void confirm(struct keeper *k, uint32_t id, const struct ssh_agent_ask *ask)
+static void confirm_sign(struct keeper *k, uint32_t id, const struct ssh_agent_ask *ask)
 {
 	struct ssh_agent_confirm *c = NULL;
 
@@ -241,13 +242,13 @@ static void confirm(struct keeper *k, uint32_t id, const struct ssh_agent_ask *a
 		if (k->ssh_agent->confirms[i].child.pidfd < 0)
 			c = &k->ssh_agent->confirms[i];
 	if (!c) {
-		answer(k, id, ask, false, "other confirmations are pending");
+		answer_sign(k, id, ask, false, "other confirmations are pending");
 		return;
 	}
 	c->id = id;
 	c->ask = *ask;
 	if (ask_person(k, c) < 0)
-		answer(k, id, ask, false, "cannot prompt for confirmation");
+		answer_sign(k, id, ask, false, "cannot prompt for confirmation");
 }
 
 static void end_confirm(struct keeper *k, struct ssh_agent_confirm *c, bool yes, const char *why)
@@ -256,7 +257,7 @@ static void end_confirm(struct keeper *k, struct ssh_agent_confirm *c, bool yes,
 	uint32_t id = c->id;
 
 	drop_confirm(k, c);
-	answer(k, id, &ask, yes, why);
+	answer_sign(k, id, &ask, yes, why);
 }
 
 void ssh_agent_on_confirm(struct keeper *k, const struct loop_event *ev)
@@ -286,9 +287,9 @@ static int on_ask(struct keeper *k, const struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	if (k->spec.ssh.confirm)
-		confirm(k, msg->id, &ask);
+		confirm_sign(k, msg->id, &ask);
 	else
-		answer(k, msg->id, &ask, true, "");
+		answer_sign(k, msg->id, &ask, true, "");
 	return 0;
 }
 

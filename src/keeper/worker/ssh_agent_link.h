@@ -2,8 +2,9 @@
 /*
  * ssh_agent_link - the process that filters the host's SSH agent.
  *
- * How      ssh_agent_open starts sbx-ssh-agent for the first client in the guest and gives the socket
- *          for edge. Each signature is recorded, and confirmed by a person if the spec wants it.
+ * How      ssh_agent_open starts sbx-ssh-agent for the first client in the guest and returns the
+ *          socket for edge. Each signature is recorded, and confirmed by a person if the spec has
+ *          ssh.confirm.
  * Trust    sbx-ssh-agent reads what the guest sends and may be compromised.
  * Owns     The process, its streams and the programs that prompt.
  * Limits   SSH_AGENT_MAX_OPEN streams, KEEPER_CONFIRMS prompts, KEEPER_CONFIRM_MS each.

@@ -2,9 +2,9 @@
 /*
  * vault - the state of sbx-vault.
  *
- * How      peer.h has the connections, ask.c their requests, op.h requests that wait, job.h programs
- *          that sbx-vault-run executes, open.c the key and the sealed file. Each loop_key has an
- *          index and a generation: a stale event finds nothing.
+ * How      peer.h has the connections, ask.c their requests, op.h requests that wait, job.h the
+ *          programs that sbx-vault-run executes, open.c the key and the sealed file. Each loop_key
+ *          has an index and a generation: a stale event finds nothing.
  * Trust    Holds all credentials of the user. Peers are processes of the same uid.
  * See      README, lib/os/ipc/vault_chan.h, vault_test.c
  */
