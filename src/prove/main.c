@@ -45,7 +45,7 @@ static int check_groups(const struct opt_list *w, struct problem *p)
 		if (probe_group_find(w->v[i]) < 0) {
 			const char *near = opt_nearest(w->v[i], probe_groups);
 
-			(void)err_set(&p->err, -EINVAL, "there is no group '%s'", w->v[i]);
+			(void)err_set(&p->err, -EINVAL, "unknown group '%s'", w->v[i]);
 			if (near)
 				(void)problem_hint(p, 0, "sbx prove --group %s", near);
 			return problem_usage(p, -EINVAL, "prove");
@@ -57,7 +57,7 @@ static int check_ids(const struct opt_list *w, const struct probes *set, struct 
 {
 	for (size_t i = 0; i < w->n; i++)
 		if (!prove_probes_find(set, w->v[i])) {
-			(void)err_set(&p->err, -EINVAL, "there is no probe '%s'", w->v[i]);
+			(void)err_set(&p->err, -EINVAL, "probe '%s' not found", w->v[i]);
 			(void)problem_hint(p, 0, "sbx prove --list");
 			return problem_usage(p, -EINVAL, "prove");
 		}
@@ -133,8 +133,8 @@ static int find_top(char **ret, struct problem *p)
 		}
 	}
 	return err_set(&p->err, -EPERM,
-		"%.300s, /tmp and /var/tmp are in workspaces that a sandbox can write to: set "
-		"TMPDIR to a directory outside of all workspaces",
+		"%.300s, /tmp and /var/tmp are in writable workspaces of sandboxes: set TMPDIR to "
+		"a directory outside all workspaces",
 		tops[0]);
 }
 
@@ -175,7 +175,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	if (html && write_page(&run, &page, &p.err) < 0)
 		return ui_problem(&p, -EIO) == EXIT_USAGE ? EXIT_USAGE : EXIT_OURS;
 	if (html)
-		ui_done("Wrote %s. It names paths of this host.", html);
+		ui_done("Wrote %s. The report contains paths of this host.", html);
 	if (run.cut)
 		return EXIT_OURS;
 	return run.count[PROVE_FAIL] || run.n == 0 ? EXIT_FAILED : EXIT_OK;

@@ -19,28 +19,26 @@
 static const struct group {
 	const char *id, *name, *about;
 } groups[] = {
-	{"files", "Files", "One folder of yours is inside. The rest of your disk is not there."},
+	{"files", "Files", "The guest sees only the workspaces, not the rest of your disk."},
 	{"kernel", "Kernel and processes",
-		"A kernel of its own. No process, socket or memory of the host is in sight, and "
-		"each helper "
-		"on the host is in its jail."},
+		"The guest has its own kernel and sees no process, socket or memory of the host. "
+		"Each helper process on the host runs in a jail."},
 	{"network", "Network",
-		"No network card. Each name, connection and request is decided on the host, by the "
-		"policy."},
+		"The VM has no network card. The policy on the host decides about each name, "
+		"connection and request."},
 	{"credentials", "Credentials",
-		"Keys stay in the vault. The guest has placeholders, which are worth nothing "
+		"Credentials stay in the vault. The guest has placeholders that are of no use "
 		"elsewhere."},
 	{"docker", "Docker",
-		"A daemon of the sandbox's own. Containers, privileged ones too, are held by the "
-		"same policy."},
+		"Docker runs inside the sandbox. The policy applies to all containers, also "
+		"privileged ones."},
 	{"host", "Host",
-		"Nothing listens, other users of the machine stay out, your own files are as they "
-		"were, the "
-		"record is whole."},
+		"No open ports, no access for other users, your files unchanged, the audit log "
+		"intact."},
 	{"recovery", "Recovery",
-		"The decisive probes once more, after a stop, a suspension, kill -9 and a new "
-		"daemon."},
-	{"", "Others", "Probes of groups that sbx does not know."}, /* last: takes what is left */
+		"The most important probes again after a stop, a suspend, kill -9 and a restart "
+		"of sbxd."},
+	{"", "Others", "Probes of unknown groups."}, /* last: takes what is left */
 };
 #define N_GROUPS ARRAY_LEN(groups)
 
@@ -63,9 +61,9 @@ static const char *const marks[PROVE_N_VERDICTS] = {
 };
 
 static const char *const verdicts[PROVE_N_VERDICTS] = {
-	[PROVE_FAIL] = "Fail: it did not hold, or could not be shown to hold.",
-	[PROVE_PASS] = "Pass: it held.",
-	[PROVE_SKIP] = "Skipped: it could not be tried here. This says neither yes nor no.",
+	[PROVE_FAIL] = "Fail: the isolation did not hold, or the probe could not verify it.",
+	[PROVE_PASS] = "Pass: the isolation held.",
+	[PROVE_SKIP] = "Skipped: the probe could not run here. The result is unknown.",
 };
 
 static void put_html(struct page *p, const char *text)
@@ -118,10 +116,10 @@ static void sum_html(struct page *p, size_t ret[PROVE_N_VERDICTS])
 
 static void put_head(struct page *p, struct slice css)
 {
-	put_html(p,
-		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src "
-		"data:; base-uri 'none'; form-action 'none'; style-src ");
+	put_html(p, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		    "img-src "
+		    "data:; base-uri 'none'; form-action 'none'; style-src ");
 	html_put_hash(p->out, css);
 	put_html(p,
 		"\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -170,17 +168,17 @@ static void put_verdict(struct page *p)
 		"<p class=\"kicker\">sbx prove</p>\n<header class=\"verdict %s\">\n<h1>",
 		p->run->cut && !all[PROVE_FAIL] ? "skip" : classes[state_of(all)]);
 	if (all[PROVE_FAIL])
-		(void)fprintf(p->out, "%zu of %zu probes did not hold", all[PROVE_FAIL], n);
+		(void)fprintf(p->out, "%zu of %zu probes failed", all[PROVE_FAIL], n);
 	else if (!n)
-		put_html(p, "Nothing was tried");
+		put_html(p, "No probe ran");
 	else
-		(void)fprintf(p->out, "%zu of %zu probes held", all[PROVE_PASS], n);
-	put_html(p, "</h1>\n<p class=\"lead\">Tried on the running sandbox <strong>");
+		(void)fprintf(p->out, "%zu of %zu probes passed", all[PROVE_PASS], n);
+	put_html(p, "</h1>\n<p class=\"lead\">Run against the sandbox <strong>");
 	html_puts(p->out, p->run->sandbox);
-	put_html(p, "</strong>, from inside as its root and from outside at the same time.");
+	put_html(p, "</strong>, as root in the guest and on the host at the same time.");
 	if (all[PROVE_SKIP])
-		(void)fprintf(
-			p->out, " %zu could not be tried here and say nothing.", all[PROVE_SKIP]);
+		(void)fprintf(p->out, " %zu could not run here; their result is unknown.",
+			all[PROVE_SKIP]);
 	put_html(p, "</p>\n");
 	put_bar(p, all);
 	put_html(p, "</header>\n");
@@ -192,26 +190,25 @@ static void put_accel(struct page *p)
 	if (p->run->accel && strcmp(p->run->accel, "kvm") == 0)
 		return;
 	put_html(p,
-		"<section class=\"box-note\" id=\"tcg\">\n<h2>TCG is no isolation boundary</h2>\n"
-		"<p>This sandbox runs in QEMU's software emulation (TCG). QEMU's own security page "
-		"counts only virtualisation by hardware as a boundary between guest and host, and "
-		"not TCG: a guest that breaks the emulator is in the qemu process.</p>\n"
-		"<p><strong>The wall that is left is the jail around that process:</strong> user, "
-		"mount, pid, ipc and network namespaces of its own, the last one empty; a root "
-		"folder with nothing but its disks; no capability; a list of system calls, and "
-		"Landlock where the kernel has it. The probes below were tried by a guest that has "
-		"not "
-		"broken out of the emulator. With KVM the processor is the boundary, and the jail "
-		"is "
-		"the second wall.</p>\n</section>\n");
+		"<section class=\"box-note\" id=\"tcg\">\n"
+		"<h2>TCG is not an isolation boundary</h2>\n"
+		"<p>This sandbox runs in QEMU's software emulation (TCG). QEMU's security "
+		"documentation treats only hardware virtualization as a boundary between guest "
+		"and host: a guest that exploits the emulator controls the QEMU process.</p>\n"
+		"<p><strong>The jail around QEMU is the only remaining isolation layer:</strong> "
+		"separate user, mount, PID, IPC and network namespaces, with an empty network "
+		"namespace, a root directory that contains only its disks, no capabilities, a "
+		"seccomp allowlist and, if the kernel supports it, Landlock. The results apply "
+		"to a guest that has not broken out of the emulator. With KVM, the CPU is the "
+		"boundary and the jail is the second isolation layer.</p>\n</section>\n");
 }
 
 static void put_cut(struct page *p)
 {
 	if (p->run->cut)
-		put_html(p,
-			"<section class=\"box-note\" id=\"cut\">\n<h2>The run was interrupted</h2>\n"
-			"<p>What is not on this page was not tried.</p>\n</section>\n");
+		put_html(p, "<section class=\"box-note\" id=\"cut\">\n<h2>The run was "
+			    "interrupted</h2>\n<p>Probes that are not on this page did not "
+			    "run.</p>\n</section>\n");
 }
 
 static void fact_html(struct page *p, const char *name, const char *value, const char *more)
@@ -248,12 +245,12 @@ static void put_facts(struct page *p)
 	fact_html(p, "Sandbox", run->sandbox, run->id);
 	fact_html(p, "Template", run->template, NULL);
 	fact_html(p, "Accelerator", is_kvm ? "KVM" : run->accel, is_kvm ? NULL : "emulation");
-	fact_html(p, "Kernel inside", run->kernel, NULL);
+	fact_html(p, "Guest kernel", run->kernel, NULL);
 	fact_html(p, "Host", run->host, NULL);
 	fact_html(p, "Probes", probes, run->quick ? "quick run" : NULL);
-	fact_html(p, "Scratch twin", has_html(run->twin) ? run->twin : "none", NULL);
-	fact_html(p, "Begun", when, NULL);
-	fact_html(p, "Took", took, NULL);
+	fact_html(p, "Scratch sandbox", has_html(run->twin) ? run->twin : "none", NULL);
+	fact_html(p, "Started", when, NULL);
+	fact_html(p, "Duration", took, NULL);
 	fact_html(p, "sbx", run->version, NULL);
 	put_html(p, "</dl>\n");
 }
@@ -287,7 +284,7 @@ static size_t placeholder_html(struct slice s, size_t *ret_n)
 
 static void put_picture(struct page *p, struct slice svg)
 {
-	put_html(p, "<h2>Who holds what</h2>\n<figure>\n");
+	put_html(p, "<h2>Processes and isolation</h2>\n<figure>\n");
 	for (size_t at = 0; at < svg.n;) {
 		size_t n = 1, g = N_GROUPS;
 
@@ -300,16 +297,14 @@ static void put_picture(struct page *p, struct slice svg)
 		at += n;
 	}
 	put_html(p,
-		"<figcaption>Dashed: in a jail of its own (namespaces, no capability, a list of "
-		"system "
-		"calls). Colours are the results of this run: green where every probe that was "
-		"tried "
-		"held, red where one did not, grey where none was tried.</figcaption>\n</figure>\n");
+		"<figcaption>Dashed: in a separate jail (namespaces, no capabilities, seccomp "
+		"allowlist). Green: all probes of this run passed. Red: a probe failed. Gray: no "
+		"probe ran.</figcaption>\n</figure>\n");
 }
 
 static void put_groups(struct page *p)
 {
-	put_html(p, "<h2>What was tried</h2>\n<ul class=\"groups\">\n");
+	put_html(p, "<h2>Probe groups</h2>\n<ul class=\"groups\">\n");
 	for (size_t g = 0; g < N_GROUPS; g++) {
 		if (g + 1 == N_GROUPS && !total_of(p->count[g]))
 			continue;
@@ -319,10 +314,9 @@ static void put_groups(struct page *p)
 		(void)fprintf(p->out, "</span><a href=\"#group-%s\">%s</a><p>%s", groups[g].id,
 			groups[g].name, groups[g].about);
 		if (!total_of(p->count[g]))
-			put_html(p, " Not tried in this run.");
+			put_html(p, " Not run this time.");
 		else if (p->count[g][PROVE_SKIP])
-			(void)fprintf(
-				p->out, " %zu could not be tried here.", p->count[g][PROVE_SKIP]);
+			(void)fprintf(p->out, " %zu could not run here.", p->count[g][PROVE_SKIP]);
 		put_html(p, "</p></li>\n");
 	}
 	put_html(p, "</ul>\n");
@@ -342,8 +336,8 @@ static void put_row(struct page *p, const char *name, const char *class, const c
 static void put_seen(struct page *p, const char *name, const char *text)
 {
 	if (!has_html(text)) {
-		(void)fprintf(p->out,
-			"<dt>%s</dt><dd class=\"mute\">nothing was asked there</dd>\n", name);
+		(void)fprintf(
+			p->out, "<dt>%s</dt><dd class=\"mute\">no check on this side</dd>\n", name);
 		return;
 	}
 	(void)fprintf(p->out, "<dt>%s</dt><dd><pre>", name);
@@ -365,16 +359,16 @@ static void put_probe(struct page *p, const struct prove_result *r)
 	html_puts(p->out, r->id);
 	put_html(p, "</code></summary><dl>\n");
 	put_row(p, "Tried", "tried", r->tried);
-	put_seen(p, "Inside saw", r->inside);
-	put_seen(p, "Outside saw", r->outside);
+	put_seen(p, "In the guest", r->inside);
+	put_seen(p, "On the host", r->outside);
 	put_row(p, "Verdict", "word",
-		r->untried ? "Fail: it was not tried, since the run ended before." : verdicts[v]);
+		r->untried ? "Fail: the run stopped before this probe." : verdicts[v]);
 	put_row(p, "Why", "why", r->why);
 	put_row(p, "Next", "next", r->next);
 	put_row(p, "Means", "means", r->means);
 	(void)snprintf(took, sizeof(took), "%u ms, %s%s", r->ms,
-		r->twin ? "on the scratch twin" : "on the sandbox",
-		r->own ? "; a probe of the user's own" : "");
+		r->twin ? "in the scratch sandbox" : "in the sandbox",
+		r->own ? "; your own probe" : "");
 	put_row(p, "Where", "mute", took);
 	put_html(p, "</dl></details>\n");
 }
@@ -386,8 +380,8 @@ static void put_red(struct page *p)
 	sum_html(p, all);
 	if (!all[PROVE_FAIL])
 		return;
-	(void)fprintf(p->out, "<h2 id=\"red\">What did not hold<small>%zu</small></h2>\n",
-		all[PROVE_FAIL]);
+	(void)fprintf(
+		p->out, "<h2 id=\"red\">Failed probes<small>%zu</small></h2>\n", all[PROVE_FAIL]);
 	for (size_t i = 0; i < p->run->n; i++)
 		if (verdict_of(&p->run->results[i]) == PROVE_FAIL)
 			put_probe(p, &p->run->results[i]);
@@ -419,33 +413,24 @@ static void put_group(struct page *p, size_t g)
 static void put_foot(struct page *p)
 {
 	put_html(p,
-		"<h2>How to read it</h2>\n<ul class=\"plain\">\n"
-		"<li>A probe is a small script. Its part inside runs in the guest as root, its part "
-		"outside "
-		"on the host. It passes when every part says so; one that broke, came too late or "
-		"said "
-		"nothing fails.</li>\n"
-		"<li>What <em>inside saw</em> is the guest's own word, and a guest may lie. What "
-		"can be "
-		"seen from outside is judged there.</li>\n"
-		"<li>The scratch twin is a second sandbox with the same template, size and rules, "
-		"for what "
-		"must not be tried on yours; it was removed afterwards.</li>\n</ul>\n"
-		"<h2>What it does not show</h2>\n<ul class=\"plain\">\n"
-		"<li>The workspace is shared. What runs inside may change every file of it that is "
-		"not "
-		"read-only, and leave files there that run on the host later: hooks, makefiles, "
-		"settings "
-		"of editors.</li>\n"
-		"<li>A host that the policy allows gets what it is sent. What a credential may do "
-		"at its "
-		"own server is that server's to decide.</li>\n"
-		"<li>Holes that nobody knows yet, in the processor, in KVM, or in QEMU and its jail "
-		"at the "
-		"same time; side channels; programs of the same user on the host.</li>\n"
-		"<li>This page is a text file. Who wants to be sure runs the probes "
-		"again.</li>\n</ul>\n"
-		"<footer>Once more: <code>sbx prove ");
+		"<h2>How to read this report</h2>\n<ul class=\"plain\">\n"
+		"<li>A probe is a small script. One part runs in the guest as root, one part on "
+		"the host. A probe passes if every part passes. A part that is aborted, times "
+		"out or prints nothing fails.</li>\n"
+		"<li>A compromised guest can forge the results under <em>In the guest</em>. The "
+		"host checks everything that it can observe.</li>\n"
+		"<li>The scratch sandbox has the same template, size and rules. Destructive "
+		"probes ran there. It was removed after the run.</li>\n</ul>\n"
+		"<h2>What this report does not show</h2>\n<ul class=\"plain\">\n"
+		"<li>The workspace is shared. Programs in the sandbox can change every file in "
+		"it that is not read-only, and can leave files that run on the host later: "
+		"hooks, makefiles, editor settings.</li>\n"
+		"<li>An allowed host receives whatever the sandbox sends to it. The server of a "
+		"credential decides what the credential permits.</li>\n"
+		"<li>Unknown vulnerabilities in the CPU, in KVM, or in QEMU and its jail "
+		"together; side channels; programs of the same user on the host.</li>\n"
+		"<li>This report is a text file that anyone can edit. To verify it, run the "
+		"probes again.</li>\n</ul>\n<footer>Run again: <code>sbx prove ");
 	html_puts(p->out, p->run->sandbox);
 	put_html(p,
 		"</code>. This page has no script and loads nothing.</footer>\n</body>\n</html>\n");
@@ -477,7 +462,7 @@ static int load_html(const char *name, char **ret_text, struct slice *ret, struc
 	int r = file_load(path, MAX_PART, ret_text, &n, err);
 
 	if (r == -ENOENT)
-		return err_set(err, r, "no %s: this installation is not whole", path);
+		return err_set(err, r, "incomplete installation: %s is missing", path);
 	if (r < 0)
 		return r;
 	*ret = slice_of(*ret_text, n);
@@ -502,10 +487,10 @@ int prove_html(const struct prove_run *run, int fd, struct err *err)
 		return r;
 	p.out = open_memstream(&text, &n);
 	if (!p.out)
-		return err_set(err, -ENOMEM, "no memory for the page");
+		return err_set(err, -ENOMEM, "out of memory for the report");
 	put_page(&p, css, svg);
 	if (fclose(p.out) != 0)
-		return err_set(err, -ENOMEM, "no memory for the page");
+		return err_set(err, -ENOMEM, "out of memory for the report");
 	r = fd_write_all(fd, text, n);
-	return r < 0 ? err_errno(err, r, "writing the page") : 0;
+	return r < 0 ? err_errno(err, r, "writing the report") : 0;
 }

@@ -101,8 +101,7 @@ static void release_lane(struct prove_lane *l, const struct prove_item *owner, i
 		it->phase = PROVE_BEFORE;
 		it->spared = status == PROVE_STATUS_SKIP;
 		if (status != 0)
-			end_item(l, it,
-				"it was not tried again: what should come before did not work");
+			end_item(l, it, "not run again: the preceding event failed");
 	}
 }
 
@@ -119,7 +118,8 @@ static void before_ended(struct prove_lane *l, struct prove_item *it)
 			!l->place.running) {
 			release_lane(l, it, -1);
 			end_item(l, it,
-				p.err.text[0] ? p.err.text : "the sandbox does not run afterwards");
+				p.err.text[0] ? p.err.text
+					      : "the sandbox is not running after the event");
 			return;
 		}
 	}
@@ -176,7 +176,7 @@ static void start_host(struct prove_lane *l, struct prove_item *it, enum probe_p
 		.argv = argv, .env = env, .dir = it->dir, .seconds = it->seconds};
 	struct err err = {0};
 	int r = mkdir(it->dir, 0700) < 0 && errno != EEXIST
-			? err_errno(&err, -errno, "making %s", it->dir)
+			? err_errno(&err, -errno, "creating %s", it->dir)
 			: 0;
 
 	it->job[part] = xcalloc(1, sizeof(struct prove_job));
@@ -258,7 +258,7 @@ static void look_guest(struct prove_lane *l)
 			(unsigned)(clock_mono_ms() - it->asked_ms));
 	}
 	if (l->session.state == PROVE_SESSION_BROKEN && l->guest) {
-		AUTO_FREE char *why = xasprintf("the guest did not answer: %s", l->session.why);
+		AUTO_FREE char *why = xasprintf("the guest did not respond: %s", l->session.why);
 
 		end_item(l, l->guest, why);
 	}
@@ -317,7 +317,7 @@ static bool start_next_guest(struct prove_lane *l)
 		ask_lane(l, it);
 		return true;
 	case PROVE_SESSION_BROKEN: {
-		AUTO_FREE char *why = xasprintf("the guest did not answer: %s", l->session.why);
+		AUTO_FREE char *why = xasprintf("the guest did not respond: %s", l->session.why);
 
 		end_item(l, it, why);
 		return true;

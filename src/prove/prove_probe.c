@@ -113,7 +113,7 @@ static int add_value(struct parser *ps, size_t key, struct slice more)
 
 	more = slice_trim(more);
 	if (more.n == 0)
-		return WRONG(ps, "%s has no value", key_words[key]);
+		return WRONG(ps, "missing value of %s", key_words[key]);
 	if (more.n > PROBE_MAX_VALUE || (old && strlen(old) + more.n > PROBE_MAX_VALUE))
 		return WRONG(ps, "%s is longer than %d bytes", key_words[key], PROBE_MAX_VALUE);
 	clean = prove_clean(more, PROBE_MAX_VALUE + 8);
@@ -129,17 +129,17 @@ static int take_key(struct parser *ps, struct slice line, size_t *ret_key)
 	size_t n = colon ? (size_t)(colon - line.p) : 0;
 
 	if (!colon)
-		return WRONG(ps, "this is no line '# key: value'");
+		return WRONG(ps, "expected '# key: value'");
 	for (size_t i = 0; i < N_KEYS; i++) {
 		if (!slice_eq_str(slice_of(line.p, n), key_words[i]))
 			continue;
 		if (ps->value[i])
-			return WRONG(ps, "%s stands here twice", key_words[i]);
+			return WRONG(ps, "duplicate key %s", key_words[i]);
 		*ret_key = i;
 		ps->at[i] = ps->line;
 		return add_value(ps, i, behind_probe(line, n + 1));
 	}
-	return WRONG(ps, "there is no key '%.*s'", (int)MIN(n, (size_t)40), (const char *)line.p);
+	return WRONG(ps, "unknown key '%.*s'", (int)MIN(n, (size_t)40), (const char *)line.p);
 }
 
 /* Up to the line of the first part, which is given. */
@@ -155,16 +155,17 @@ static int read_header(struct parser *ps, struct slice *ret_part)
 			return 0;
 		}
 		if (starts_probe(line, "#   ") && key == N_KEYS)
-			r = WRONG(ps, "nothing stands above that this line could go on with");
+			r = WRONG(ps, "continuation line without a key above it");
 		else if (starts_probe(line, "#   "))
 			r = add_value(ps, key, behind_probe(line, 4));
 		else if (starts_probe(line, "# "))
 			r = take_key(ps, behind_probe(line, 2), &key);
 		else
-			r = WRONG(ps, "the header has lines '# key: value' and ends with a line "
-				      "'#: before', '#: inside' or '#: outside'");
+			r = WRONG(ps,
+				"invalid header line: expected '# key: value', '#: before', '#: "
+				"inside' or '#: outside'");
 	}
-	return r < 0 ? r : WRONG(ps, "there is no part");
+	return r < 0 ? r : WRONG(ps, "no part: expected '#: before', '#: inside' or '#: outside'");
 }
 
 /* ---- the parts ---- */
@@ -178,7 +179,7 @@ static int part_of(struct parser *ps, struct slice line, size_t *ret)
 			*ret = i;
 			return 0;
 		}
-	return WRONG(ps, "there is no part '%.*s': before, inside, outside",
+	return WRONG(ps, "unknown part '%.*s': expected before, inside or outside",
 		(int)MIN(word.n, (size_t)40), (const char *)word.p);
 }
 
@@ -195,7 +196,7 @@ static int read_parts(struct parser *ps, struct slice line, struct probe *p)
 		if (r < 0)
 			return r;
 		if (p->part[part] || part < last)
-			return WRONG(ps, "each part stands once: before, inside, outside");
+			return WRONG(ps, "parts must be before, inside, outside, once each");
 		last = part;
 		line = slice_of(from, 0);
 		while ((more = next_probe(ps, &line)) && !starts_probe(line, "#:"))
@@ -203,7 +204,7 @@ static int read_parts(struct parser *ps, struct slice line, struct probe *p)
 		struct slice body = slice_of(from, (size_t)((more ? line.p : ps->rest.p) - from));
 
 		if (slice_trim(body).n == 0 || strspn((const char *)body.p, "\n\t ") >= body.n)
-			return wrong_probe(ps, at, "the part %s is empty", probe_part_words[part]);
+			return wrong_probe(ps, at, "part %s is empty", probe_part_words[part]);
 		p->part[part] = slice_dup(body);
 	}
 	return 0;
@@ -229,7 +230,8 @@ static int yes_or_no(struct parser *ps, size_t key, const char *yes, const char 
 
 	*ret = v && strcmp(v, yes) == 0;
 	if (v && !*ret && strcmp(v, no) != 0)
-		return wrong_probe(ps, ps->at[key], "%s is %s or %s", key_words[key], yes, no);
+		return wrong_probe(
+			ps, ps->at[key], "invalid %s: expected %s or %s", key_words[key], yes, no);
 	return 0;
 }
 
@@ -246,7 +248,7 @@ static int take_values(struct parser *ps, struct probe *p)
 		return wrong_probe(
 			ps, ps->at[KEY_TITLE], "title is longer than %d bytes", PROBE_MAX_TITLE);
 	if (seconds && str_to_u64(seconds, 1, PROBE_MAX_SECONDS, &n) < 0)
-		return wrong_probe(ps, ps->at[KEY_SECONDS], "seconds is a number from 1 to %d",
+		return wrong_probe(ps, ps->at[KEY_SECONDS], "invalid seconds: expected 1 to %d",
 			PROBE_MAX_SECONDS);
 	p->seconds = (unsigned)n;
 	r = yes_or_no(ps, KEY_QUICK, "yes", "no", &p->quick);
@@ -270,14 +272,13 @@ static int check_whole(struct parser *ps, const struct probe *p)
 
 	if (p->n_again && (!recovery || !p->part[PROBE_BEFORE]))
 		return wrong_probe(ps, ps->at[KEY_AGAIN],
-			"again is for recovery, behind a part before that does harm");
+			"again requires the group recovery and a part before");
 	if (p->alone && !recovery)
-		return wrong_probe(ps, ps->at[KEY_ALONE], "alone is for recovery");
+		return wrong_probe(ps, ps->at[KEY_ALONE], "alone requires the group recovery");
 	if (recovery && !p->twin)
-		return wrong_probe(ps, 1, "recovery is tried on the twin: '# on: twin' is missing");
+		return wrong_probe(ps, 1, "missing '# on: twin': required in the group recovery");
 	if (!p->n_again && !p->part[PROBE_INSIDE] && !p->part[PROBE_OUTSIDE])
-		return wrong_probe(
-			ps, ps->line, "before alone judges nothing: inside or outside is missing");
+		return wrong_probe(ps, ps->line, "missing part inside or outside");
 	return 0;
 }
 
@@ -289,11 +290,11 @@ int probe_parse(struct slice text, const char *group, const char *name, const ch
 	int g = probe_group_find(group), r;
 
 	if (g < 0)
-		return err_set(err, -EINVAL, "%s: there is no group '%s'", path, group);
+		return err_set(err, -EINVAL, "%s: unknown group '%s'", path, group);
 	if (text.n > PROBE_MAX_FILE)
 		return err_set(err, -EFBIG, "%s: more than %d bytes", path, PROBE_MAX_FILE);
 	if (text.n == 0 || memchr(text.p, 0, text.n))
-		return err_set(err, -EINVAL, "%s: is no text", path);
+		return err_set(err, -EINVAL, "%s: not a text file", path);
 	ret->group = (unsigned)g;
 	ret->id = xasprintf("%s/%s", group, name);
 	ret->path = xstrdup(path);
@@ -333,8 +334,8 @@ static int add_probe(struct probes *set, struct probe *p, struct err *err)
 	if (set->n == PROBE_MAX)
 		return err_set(err, -E2BIG, "%s: more than %d probes", p->path, PROBE_MAX);
 	if (prove_probes_find(set, p->id))
-		return err_set(err, -EEXIST,
-			"%s: there is a probe %s of ours; give it another name", p->path, p->id);
+		return err_set(err, -EEXIST, "%s: a built-in probe %s exists: use another name",
+			p->path, p->id);
 	set->v[set->n++] = p;
 	return 0;
 }
@@ -349,11 +350,11 @@ static int load_file(struct probes *set, const char *path, const char *group, co
 
 	if (!is_name(name))
 		return err_set(err, -EINVAL,
-			"%s: the name of a probe has small letters, digits and '-', at most %d",
-			path, PROBE_MAX_NAME);
+			"%s: invalid probe name: use a-z, 0-9 and '-', at most %d", path,
+			PROBE_MAX_NAME);
 	r = file_load(path, PROBE_MAX_FILE, &text, &n, err);
 	if (r < 0)
-		return err_set(err, r, "%s: cannot be read: %s", path, strerror(-r));
+		return err_set(err, r, "cannot read %s: %s", path, strerror(-r));
 	p = xcalloc(1, sizeof(*p));
 	r = probe_parse(slice_of(text, n), group, name, path, p, err);
 	p->own = own;
@@ -401,8 +402,8 @@ static int check_folders(const char *folder, struct err *err)
 	for (int i = 0; i < n; i++) {
 		if (r == 0 && list[i]->d_type == DT_DIR && probe_group_find(list[i]->d_name) < 0)
 			r = err_set(err, -EINVAL,
-				"%s/%s: there is no such group; there are files, kernel, network, "
-				"credentials, docker, host, recovery",
+				"%s/%s: unknown group: expected files, kernel, network, "
+				"credentials, docker, host or recovery",
 				folder, list[i]->d_name);
 		free(list[i]);
 	}
@@ -426,9 +427,9 @@ int prove_probes_check(const struct probes *set, struct err *err)
 			const struct probe *p = prove_probes_find(set, set->v[i]->again[k]);
 
 			if (!p || probe_is_recovery(p))
-				return err_set(err, -EINVAL, "%s: again: there is no probe %s%s",
+				return err_set(err, -EINVAL, "%s: again: probe %s %s",
 					set->v[i]->path, set->v[i]->again[k],
-					p ? " that could be tried again" : "");
+					p ? "cannot be run again" : "not found");
 		}
 	return 0;
 }
@@ -448,7 +449,7 @@ int prove_probes_load_installed(struct probes *set, struct err *err)
 	int r = prove_probes_load(set, shipped, false, err);
 
 	if (r == 0 && set->n == 0)
-		return err_set(err, -ENOENT, "there are no probes in %s", shipped);
+		return err_set(err, -ENOENT, "no probes in %s", shipped);
 	if (r == 0)
 		r = prove_probes_load(set, own, true, err);
 	if (r == 0)

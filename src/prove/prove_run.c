@@ -119,7 +119,7 @@ static int load_prelude(const char *name, char **ret, struct err *err)
 	size_t n;
 	int r = file_load(path, PROBE_MAX_FILE, ret, &n, err);
 
-	return r == -ENOENT ? err_set(err, r, "%s is missing", path) : r;
+	return r == -ENOENT ? err_set(err, r, "incomplete installation: %s is missing", path) : r;
 }
 
 /* What only the probes of one group call; not every group has such a file. */
@@ -149,7 +149,7 @@ static int prepare_run(struct prove *pr, struct err *err)
 	pr->tool = daemon_helper_path("sbx-probe");
 	r = file_load(pr->tool, MAX_TOOL, &pr->tool_bytes, &n_tool, err);
 	if (r == -ENOENT)
-		return err_set(err, r, "%s is missing", pr->tool);
+		return err_set(err, r, "incomplete installation: %s is missing", pr->tool);
 	if (r == 0)
 		r = load_prelude("inside", &c->prelude_inside, err);
 	if (r == 0)
@@ -170,7 +170,7 @@ static int prepare_run(struct prove *pr, struct err *err)
 
 static int say_stopped(const char *name, const char *status, struct problem *p)
 {
-	(void)err_set(&p->err, -ENOTCONN, "%s is %s; probes are tried on a sandbox that runs", name,
+	(void)err_set(&p->err, -ENOTCONN, "sandbox '%s' is %s: probes need a running sandbox", name,
 		status);
 	return problem_hint(p, -ENOTCONN, "sbx start %s", name);
 }
@@ -199,11 +199,11 @@ static int choose_run(char **ret, struct problem *p)
 	if (n == 1)
 		return 0;
 	if (n == 0) {
-		(void)err_set(
-			&p->err, -ENOENT, "no sandbox runs, so there is nothing to try probes on");
+		(void)err_set(&p->err, -ENOENT, "no sandbox is running");
 		return problem_hint(p, -ENOENT, "sbx ls");
 	}
-	(void)err_set(&p->err, -EINVAL, "%zu sandboxes run: %.300s", n, names);
+	(void)err_set(
+		&p->err, -EINVAL, "missing SANDBOX: %zu sandboxes are running: %.300s", n, names);
 	(void)problem_hint(p, -EINVAL, "sbx prove %s", *ret);
 	return problem_usage(p, -EINVAL, "prove");
 }
@@ -213,7 +213,7 @@ static int make_facts(struct prove *pr, const char *ref, size_t lane, struct pro
 	AUTO_FREE char *dir = xasprintf("%s/facts%zu", pr->folder.path, lane);
 
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return err_errno(&p->err, -errno, "making %s", dir);
+		return err_errno(&p->err, -errno, "creating %s", dir);
 	return prove_place_fill(&pr->lane[lane].place, pr->wish->sbx, ref, dir, p);
 }
 
@@ -289,10 +289,10 @@ static void look_twin(struct prove *pr)
 		pr->run->twin = xstrdup(pr->twin.name);
 		l->up = make_facts(pr, pr->twin.name, LANE_TWIN, &p) == 0 && l->place.running;
 		if (!l->up)
-			why = xasprintf("the twin %s cannot be tried: %s", pr->twin.name,
-				p.err.text[0] ? p.err.text : "it does not run");
+			why = xasprintf("cannot use the scratch sandbox %s: %s", pr->twin.name,
+				p.err.text[0] ? p.err.text : "not running");
 	} else if (pr->twin.state == PROVE_TWIN_FAILED) {
-		why = xasprintf("the scratch twin could not be made: %s", pr->twin.why);
+		why = xasprintf("cannot create the scratch sandbox: %s", pr->twin.why);
 	}
 	if (why)
 		prove_lane_give_up(l, why, false);
@@ -331,7 +331,7 @@ static void loop_run(struct prove *pr)
 	/* From here on nobody may keep us from cleaning up. */
 	follow_ignore();
 	for (size_t i = 0; i < N_LANES; i++)
-		prove_lane_give_up(&pr->lane[i], "interrupted before it was tried", true);
+		prove_lane_give_up(&pr->lane[i], "interrupted before the probe", true);
 }
 
 static void clean_up(struct prove *pr)

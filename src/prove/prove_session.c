@@ -100,7 +100,7 @@ void prove_session_ask(
 
 	if (probe_ask_put(buf, &ask) < 0) {
 		free(buf);
-		broke_session(s, "the script of a part is too long");
+		broke_session(s, "the script is too long");
 		return;
 	}
 	memcpy(buf + PROBE_FRAME_ASK, script, n);
@@ -120,7 +120,7 @@ static void call_off(struct prove_session *s)
 
 	if (s->called_off || s->left > 0 || probe_ask_put(buf, &ask) < 0) {
 		free(buf);
-		broke_session(s, "the guest did not answer in time");
+		broke_session(s, "the guest did not respond in time");
 		return;
 	}
 	send_bytes(s, buf, slice_of(buf, PROBE_FRAME_ASK));
@@ -160,13 +160,12 @@ static void say_end(struct prove_session *s)
 		if (*p == '\n')
 			*p = ' ';
 	if (s->state == PROVE_SESSION_PUTTING && (s->job.status == 127 || s->job.status == 126))
-		broke_session(
-			s, "there is no shell in this sandbox that could run a probe: %s", text);
+		broke_session(s, "no shell in the sandbox can run probes: %s", text);
 	else if (s->job.status == PROVE_JOB_LATE)
 		broke_session(
-			s, "the guest did not answer within %d seconds", PROVE_SESSION_OPEN_S);
+			s, "the guest did not respond within %d seconds", PROVE_SESSION_OPEN_S);
 	else
-		broke_session(s, "the session in the guest ended (status %d)%s%s", s->job.status,
+		broke_session(s, "the session in the guest exited (status %d)%s%s", s->job.status,
 			text[0] ? ": " : "", text);
 }
 
@@ -189,7 +188,7 @@ static int pull_session(struct prove_session *s, struct probe_answer *ret)
 		r = probe_reader_feed(&s->reader, &in, ret);
 		if (r < 0 || in.n > 0 || (r == 1 && (!s->asked || ret->number != s->number)) ||
 			!s->asked) {
-			broke_session(s, "the guest sent what is no answer to what it was asked");
+			broke_session(s, "protocol error: unexpected response from the guest");
 			return 0;
 		}
 		if (r == 1)

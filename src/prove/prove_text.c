@@ -91,16 +91,12 @@ void prove_text_head(const struct prove_run *run)
 	ui_put(run->template);
 	printf(", %s) on %s, sbx %s\n", run->accel, run->host, run->version);
 	if (strcmp(run->accel, "tcg") == 0)
-		printf("\nThis sandbox runs under TCG, QEMU's software emulation, and QEMU itself "
-		       "says that TCG is no\n"
-		       "isolation boundary: a guest that finds a fault in it is in the process "
-		       "qemu. The wall that is\n"
-		       "left is the jail around qemu: no network, no files but the sandbox's own, "
-		       "few system calls.\n"
-		       "The probes below hold against a guest that has not broken out of the "
-		       "emulation. With KVM\n"
-		       "(/dev/kvm) the processor is the boundary, and the jail is the second "
-		       "wall.\n");
+		printf("\nThe sandbox runs in software emulation (TCG), which is not an isolation\n"
+		       "boundary: a guest that exploits the emulator controls the QEMU process. The\n"
+		       "jail around QEMU is the only remaining isolation layer: no network, no files\n"
+		       "but the sandbox's own, few system calls. The results apply to a guest that\n"
+		       "has not broken out of the emulator. With KVM, the CPU is the boundary and\n"
+		       "the jail is the second isolation layer.\n");
 	(void)putchar('\n');
 	(void)fflush(stdout);
 }
@@ -108,7 +104,7 @@ void prove_text_head(const struct prove_run *run)
 static void show_progress(const struct prove_text *t, const struct prove_run *run)
 {
 	AUTO_FREE char *text =
-		xasprintf("%zu of %zu, %zu red", t->n_done, run->n, run->count[PROVE_FAIL]);
+		xasprintf("%zu of %zu, %zu failed", t->n_done, run->n, run->count[PROVE_FAIL]);
 
 	ui_progress(run->n ? (unsigned)(100 * t->n_done / run->n) : 0, text);
 }
@@ -145,9 +141,9 @@ static struct sum count_text(const struct prove_run *run, const char *group)
 
 static void put_heading(const char *group, const struct sum *s)
 {
-	printf("%s: %zu green", group, s->n[PROVE_PASS]);
+	printf("%s: %zu passed", group, s->n[PROVE_PASS]);
 	if (s->n[PROVE_FAIL])
-		printf(", %zu RED", s->n[PROVE_FAIL]);
+		printf(", %zu FAILED", s->n[PROVE_FAIL]);
 	if (s->n[PROVE_SKIP])
 		printf(", %zu skipped", s->n[PROVE_SKIP]);
 	(void)putchar('\n');
@@ -185,11 +181,11 @@ void prove_text_end(const struct prove_text *t, const struct prove_run *run)
 		put_group(t, run, probe_groups[g]);
 	for (size_t i = 0; i < run->n; i++)
 		untried += run->results[i].untried;
-	printf("\n%zu %s: %zu green, %zu red, %zu skipped, in %.1f seconds\n", run->n - untried,
+	printf("\n%zu %s: %zu passed, %zu failed, %zu skipped, in %.1f seconds\n", run->n - untried,
 		run->n - untried == 1 ? "probe" : "probes", run->count[PROVE_PASS],
 		run->count[PROVE_FAIL] - untried, run->count[PROVE_SKIP],
 		(double)run->took_ms / 1000);
 	if (run->cut)
-		printf("Interrupted: %zu were not tried.\n", untried);
+		printf("Interrupted: %zu probes did not run.\n", untried);
 	(void)fflush(stdout);
 }

@@ -81,7 +81,7 @@ static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 			rule_is_over(rule, clock_wall_ms()))
 			continue;
 		if (n++ == PROVE_TWIN_MAX_RULES)
-			return err_set(&p->err, -E2BIG, "%s has more than %d rules of its own",
+			return err_set(&p->err, -E2BIG, "sandbox '%s' has more than %d rules",
 				sandbox, PROVE_TWIN_MAX_RULES);
 		add_option(w, rule->effect == RULE_ALLOW ? "--allow-network" : "--deny-network",
 			rule_print_resources(rule));
@@ -91,7 +91,7 @@ static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 
 static int make_folders(const char *top, struct err *err)
 {
-	static const char text[] = "what stands here is hidden from the sandbox\n";
+	static const char text[] = "hidden from the sandbox\n";
 	AUTO_FREE char *rw = xasprintf("%s/work", top), *ro = xasprintf("%s/readonly", top);
 	AUTO_FREE char *hidden = xasprintf("%s/work/%s", top, PROVE_TWIN_HIDDEN);
 	AUTO_FREE char *plain = xasprintf("%s/work/README", top);
@@ -102,13 +102,12 @@ static int make_folders(const char *top, struct err *err)
 
 	if (mkdir(rw, 0700) < 0 || mkdir(ro, 0700) < 0 || mkdir(held, 0700) < 0 ||
 		mkdir(kept, 0700) < 0)
-		return err_errno(err, -errno, "making folders in %s", top);
+		return err_errno(err, -errno, "creating directories in %s", top);
 	r = file_save(hidden, slice_from_str(text), err);
 	if (r == 0)
-		r = file_save(plain, slice_from_str("a workspace for a while\n"), err);
+		r = file_save(plain, slice_from_str("a temporary workspace\n"), err);
 	return r < 0 ? r
-		     : file_save(
-			       fixed, slice_from_str("a workspace for a while, read-only\n"), err);
+		     : file_save(fixed, slice_from_str("a temporary workspace, read-only\n"), err);
 }
 
 static int start_create(struct prove_twin *t, const struct prove_place *like,
@@ -169,7 +168,7 @@ void prove_twin_look(struct prove_twin *t)
 	if (t->job.status == 0)
 		t->state = PROVE_TWIN_UP;
 	else if (t->job.status == PROVE_JOB_LATE)
-		fail_twin(t, "it did not run in time");
+		fail_twin(t, "timed out");
 	else
 		fail_twin(t, text);
 	prove_job_end(&t->job);
@@ -193,7 +192,7 @@ static void remove_sandbox(const char *sbx, const char *name)
 	if (sandbox_get(name, &s, &p) == -ENOENT)
 		return;
 	if (prove_job_run(job, &spec, &p.err) != 0) {
-		ui_warning("the scratch twin %s was not removed", name);
+		ui_warning("cannot remove the scratch sandbox %s", name);
 		ui_hint("sbx rm -f %s", name);
 	}
 }

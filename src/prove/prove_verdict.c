@@ -32,16 +32,15 @@ static char *reason_verdict(const struct prove_item *it, enum probe_part part)
 	const char *word = probe_part_words[part];
 
 	if (s->status == PROVE_JOB_LATE)
-		return xasprintf("the part %s took longer than %u seconds, which proves nothing",
-			word, it->seconds);
+		return xasprintf("part %s did not finish within %u seconds", word, it->seconds);
 	if (s->status == 0)
-		return xasprintf("the part %s printed nothing, which proves nothing", word);
+		return xasprintf("part %s printed no result", word);
 	if ((s->status == 1 || s->status == PROVE_STATUS_SKIP) && !last[0])
-		return xasprintf("the part %s gave no reason", word);
+		return xasprintf("part %s gave no reason", word);
 	if (s->status == 1 || s->status == PROVE_STATUS_SKIP)
 		return xstrdup(last);
-	return xasprintf("the part %s broke with status %d, which proves nothing%s%s", word,
-		s->status, last[0] ? ": " : "", last);
+	return xasprintf(
+		"part %s aborted with status %d%s%s", word, s->status, last[0] ? ": " : "", last);
 }
 
 static void set_verdict(char **field, char *value)
@@ -74,8 +73,7 @@ static enum prove_verdict judge_parts(
 	}
 	for (size_t i = 0; i < PROBE_N_PARTS && v == PROVE_PASS; i++)
 		if (it->p->part[i] && !it->seen[i].ran) {
-			set_verdict(ret_why,
-				xasprintf("the part %s was not tried", probe_part_words[i]));
+			set_verdict(ret_why, xasprintf("part %s did not run", probe_part_words[i]));
 			return PROVE_FAIL;
 		}
 	return v;
@@ -92,7 +90,7 @@ static void judge_again(const struct prove_lane *l, struct prove_item *it)
 		if (i == own || other->owner != own || other->res->verdict != PROVE_FAIL)
 			continue;
 		set_verdict(&it->res->why,
-			xasprintf("%s is red afterwards: %s", other->p->id, other->res->why));
+			xasprintf("%s fails after the event: %s", other->p->id, other->res->why));
 		it->res->verdict = PROVE_FAIL;
 		return;
 	}

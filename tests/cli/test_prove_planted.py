@@ -103,7 +103,7 @@ def test_what_is_no_pipe_is_not_written_to(place):
                  lambda p: p.write_text("its own\n")):
         pipe = place.ws / "probe.pipe"
         make(pipe)
-        assert place.host(part) == (1, "nobody read from it: the probe is blind\n")
+        assert place.host(part) == (1, "no process read from it: the probe is blind\n")
         assert place.state() == before
         pipe.unlink()
 

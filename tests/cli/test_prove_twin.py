@@ -90,7 +90,7 @@ def test_a_run_without_a_private_directory_is_refused(prove):
     prove.probe("files/a", HEAD + "#: outside\nsaw x\n")
     prove.inst.create("all", "/:/mnt/all", "--force")
     p = prove.run("demo", check=125)
-    assert "are in workspaces that a sandbox can write to" in p.stderr
+    assert "are in writable workspaces of sandboxes" in p.stderr
     prove.inst.sbx("rm", "-f", "all", check=0)
     prove.inst.create("all", "/:/mnt/all:ro", "--force")
     prove.run("demo", check=0)
@@ -113,7 +113,7 @@ def test_the_page_is_named_and_for_its_owner_only(prove):
     """On a terminal, with a mark in colour; the codes of the colour were once printed as text."""
     prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
     out, status = on_terminal(prove.inst, ["prove", "demo", "--html", "proof.html"], env=prove.env)
-    assert status == 0 and "\x1b[32m✓ \x1b[0mWrote proof.html. It names paths of this host." in out, out
+    assert status == 0 and "\x1b[32m✓ \x1b[0mWrote proof.html. The report contains paths of this host." in out, out
     assert "?[" not in out
     assert (prove.inst.work / "proof.html").stat().st_mode & 0o777 == 0o600
 
@@ -202,7 +202,7 @@ def test_a_guest_that_never_answers(prove):
     prove.probe("files/a", HEAD + "# seconds: 1\n#: inside\nsaw x\n")
     prove.hostile("ask(); __import__('shutil').rmtree(sys.argv[2]); time.sleep(100)")
     whole, by = prove.json("demo", check=1)
-    assert "did not answer" in by["files/a"]["why"] and whole["seconds"] < 40
+    assert "did not respond" in by["files/a"]["why"] and whole["seconds"] < 40
 
 
 def test_a_sandbox_without_a_shell_says_so(prove):
@@ -210,7 +210,7 @@ def test_a_sandbox_without_a_shell_says_so(prove):
     prove.inst.sbx("rm", "-f", "demo", check=0)
     prove.inst.create("demo", "-e", "PATH=/nowhere")
     why = prove.json("demo", check=1)[1]["files/a"]["why"]
-    assert "no shell in this sandbox" in why or "did not answer" in why
+    assert "no shell in the sandbox" in why or "did not respond" in why
 
 
 # ---- the twin ----
@@ -256,7 +256,7 @@ def test_a_twin_that_cannot_be_made_is_red(prove):
     prove.probe("files/twin", TWIN + "#: inside\nsaw x\n")
     (prove.inst.root / "data/sbx/templates/debian/manifest.json").unlink()
     why = prove.json("demo", check=1)[1]["files/twin"]["why"]
-    assert "the scratch twin could not be made" in why
+    assert "cannot create the scratch sandbox" in why
     assert prove.names() == ["demo"]
 
 
@@ -357,4 +357,4 @@ def test_on_a_terminal_each_probe_has_its_line_as_it_ends(prove):
     assert p.wait() == 1
     text = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "")
     assert re.search(
-        r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 green, 1 RED.*3 probes: 2 green, 1 red", text, re.S), text
+        r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 passed, 1 FAILED.*3 probes: 2 passed, 1 failed", text, re.S), text

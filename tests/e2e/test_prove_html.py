@@ -142,7 +142,7 @@ def test_every_probe_is_in_the_page(run, seen):
 
 
 def test_the_first_box_says_what_tcg_is(seen):
-    assert seen.dom.index("TCG is no isolation boundary") < seen.dom.index(
+    assert seen.dom.index("TCG is not an isolation boundary") < seen.dom.index(
         'class="facts"') < seen.dom.index("<details")
 
 

@@ -45,18 +45,14 @@ const struct verb verb_prove = {
 	.group = "management",
 	.args = "[SANDBOX]",
 	.summary = "test the isolation of a sandbox",
-	.about = "Tries probes on a running sandbox, from inside as its root and from outside at "
-		 "once, and\n"
-		 "says for each what was tried, what the guest saw, what the host sees and what "
-		 "that\n"
-		 "means. Without SANDBOX the only one that runs is meant.\n\n"
-		 "What would disturb is tried on a scratch twin, a sandbox with the same settings "
-		 "that is\n"
-		 "removed afterwards; --quick does without. Own probes go to "
-		 "~/.config/sbx/probes.\n\n"
-		 "The exit status is 0 when no probe is red, 1 when one is, 2 for a wrong command "
-		 "line,\n"
-		 "125 when they could not be tried.",
+	.about =
+		"Runs probes against a running sandbox, as root in the guest and on the host at the\n"
+		"same time. Prints for each probe what it tried and what guest and host observed.\n"
+		"Default: the only running sandbox.\n\n"
+		"Destructive probes run in a scratch sandbox with the same settings, which is removed\n"
+		"at the end; --quick skips them. Store your own probes in ~/.config/sbx/probes.\n\n"
+		"Exit status: 0 if no probe fails, 1 if one fails, 2 on a usage error, 125 if the\n"
+		"probes could not run.",
 	.examples =
 		"  sbx prove\n  sbx prove demo --quick\n  sbx prove demo --group files,network\n"
 		"  sbx prove demo --html proof.html\n",
