@@ -8,7 +8,7 @@
 
 static int send_over(const struct bridge *b)
 {
-	return b->replied ? edge_send_closed(CONTROL_FD, b->id)
+	return b->replied ? chan_send_plain(CONTROL_FD, EDGE_CLOSED, b->id, -1)
 			  : edge_send_refused(CONTROL_FD, b->id, b->reason);
 }
 
@@ -61,7 +61,7 @@ static void flush_due(void *ctx)
 void control_ready(struct edge *e)
 {
 	loop_timer_clear(&e->loop, &e->ready_timer);
-	if (edge_send_ready(CONTROL_FD) < 0)
+	if (chan_send_plain(CONTROL_FD, EDGE_READY, 0, -1) < 0)
 		control_quit(&e->control, CONTROL_EXIT_OK);
 	e->control.phase = chan_after(&edge_chan, e->control.phase, EDGE_READY);
 }

@@ -148,7 +148,7 @@ static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *
 /* As long as the sbxd that started this keeper lives, no other process says who the vault is. */
 static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
-	int r = keeper_get_vault(msg);
+	int r = chan_get_plain(&keeper_chan, msg, KEEPER_VAULT);
 
 	if (r == 0 && !link_may_give_vault(k, l))
 		r = -EPERM;

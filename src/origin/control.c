@@ -8,7 +8,7 @@
 
 bool control_want(struct origin *o, uint32_t id)
 {
-	return control_sent(&o->control, origin_send_want(CONTROL_FD, id));
+	return control_sent(&o->control, chan_send_plain(CONTROL_FD, ORIGIN_WANT, id, -1));
 }
 
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need)

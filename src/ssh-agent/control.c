@@ -11,7 +11,8 @@ void control_report(struct ssh_agent *a, struct stream *s)
 			return;
 		s->ask_due = false;
 	}
-	if (s->closed_due && control_sent(&a->control, ssh_agent_send_closed(CONTROL_FD, s->id)))
+	if (s->closed_due &&
+		control_sent(&a->control, chan_send_plain(CONTROL_FD, SSH_AGENT_CLOSED, s->id, -1)))
 		*s = (struct stream){.gen = s->gen + 1};
 }
 

@@ -36,13 +36,74 @@ const char *chan_name(const struct chan *chan, uint16_t type)
 	return row ? row->name : "?";
 }
 
+int chan_send(
+	int sock, uint16_t type, uint32_t id, const struct field *fields, const void *from, int fd)
+{
+	uint8_t buf[IPC_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r;
+
+	fields_write(&wr, fields, from);
+	r = ipc_send_wr(sock, type, id, &wr, fd);
+	explicit_bzero(buf, wr.n); /* it may have a key */
+	return r;
+}
+
+int chan_send_str(int sock, uint16_t type, uint32_t id, const char *text, size_t max, int fd)
+{
+	uint8_t buf[IPC_MAX_BODY];
+	struct wr wr = wr_init(buf, MIN(sizeof(buf), max + 2));
+
+	wr_cstr(&wr, text);
+	return ipc_send_wr(sock, type, id, &wr, fd);
+}
+
+int chan_send_plain(int sock, uint16_t type, uint32_t id, int fd)
+{
+	return ipc_send(sock, type, id, slice_of(NULL, 0), fd);
+}
+
+int chan_finish(
+	const struct chan *chan, const struct ipc_msg *msg, uint16_t type, const struct rd *rd)
+{
+	const struct chan_row *row = find_row(chan, type);
+
+	if (!row || msg->type != type || rd_finish(rd) < 0 ||
+		(msg->id != 0 && !(row->flags & CHAN_ID)))
+		return -EBADMSG;
+	if (row->flags & CHAN_MAY_FD)
+		return 0;
+	return (msg->fd >= 0) == !!(row->flags & CHAN_FD) ? 0 : -EBADMSG;
+}
+
+int chan_get(const struct chan *chan, const struct ipc_msg *msg, uint16_t type,
+	const struct field *fields, void *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	fields_read(&rd, fields, ret);
+	return chan_finish(chan, msg, type, &rd);
+}
+
+int chan_get_str(
+	const struct chan *chan, const struct ipc_msg *msg, uint16_t type, char *buf, size_t size)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	rd_cstr(&rd, buf, size);
+	return chan_finish(chan, msg, type, &rd);
+}
+
+int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	return chan_finish(chan, msg, type, &rd);
+}
+
 int chan_send_hello(int sock, const char *build)
 {
-	uint8_t buf[CHAN_MAX_BUILD + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, build);
-	return ipc_send_wr(sock, CHAN_HELLO, 0, &wr, -1);
+	return chan_send_str(sock, CHAN_HELLO, 0, build, CHAN_MAX_BUILD, -1);
 }
 
 int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD])
@@ -50,17 +111,7 @@ int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD])
 	struct rd rd = rd_init(ipc_body(msg));
 
 	rd_cstr(&rd, build, CHAN_MAX_BUILD);
-	if (msg->id != 0 || rd.bad || !ipc_is_printable(build))
+	if (msg->type != CHAN_HELLO || msg->id != 0 || msg->fd >= 0 || rd_finish(&rd) < 0)
 		return -EBADMSG;
-	return ipc_finish(msg, CHAN_HELLO, &rd, false);
-}
-
-int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type)
-{
-	const struct chan_row *row = find_row(chan, type);
-	bool has_fd = msg->fd >= 0;
-
-	if (!row || msg->type != type || msg->n != 0 || has_fd != !!(row->flags & CHAN_FD))
-		return -EBADMSG;
-	return row->flags & CHAN_ID || msg->id == 0 ? 0 : -EBADMSG;
+	return ipc_is_printable(build) ? 0 : -EBADMSG;
 }

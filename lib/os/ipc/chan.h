@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "field.h"
 #include "msg.h"
 
 /* What HELLO must contain: both peers come from the same build. */
@@ -57,9 +58,28 @@ bool chan_may_have_fd(const struct chan *chan, uint16_t type);
 /* "HELLO"; "?" for an unknown number. */
 const char *chan_name(const struct chan *chan, uint16_t type);
 
+/* ---- for the files of the channels ---- */
+
+/* -EMSGSIZE if the fields do not fit a message. The copy of the fields is wiped. */
+int chan_send(int sock, uint16_t type, uint32_t id, const struct field *fields, const void *from,
+	int fd) MUST_CHECK;
+/* A message with one text of at most max bytes. */
+int chan_send_str(
+	int sock, uint16_t type, uint32_t id, const char *text, size_t max, int fd) MUST_CHECK;
+/* A message without fields. */
+int chan_send_plain(int sock, uint16_t type, uint32_t id, int fd) MUST_CHECK;
+
+/* Decoders: 0, or -EBADMSG. A descriptor stays in the message. */
+int chan_get(const struct chan *chan, const struct ipc_msg *msg, uint16_t type,
+	const struct field *fields, void *ret) MUST_CHECK;
+int chan_get_str(const struct chan *chan, const struct ipc_msg *msg, uint16_t type, char *buf,
+	size_t size) MUST_CHECK;
+int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type) MUST_CHECK;
+/* Ends a decoder: -EBADMSG unless the type is the one decoded, all fields were there and nothing
+ * behind them, and the row of the message permits its id and its descriptor. */
+int chan_finish(const struct chan *chan, const struct ipc_msg *msg, uint16_t type,
+	const struct rd *rd) MUST_CHECK;
+
 /* HELLO of a worker or of the vault: its build id. */
 int chan_send_hello(int sock, const char *build) MUST_CHECK;
-/* Decoders: 0, or -EBADMSG. */
 int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD]) MUST_CHECK;
-/* A message of this type that has no fields. A descriptor stays in the message. */
-int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type) MUST_CHECK;

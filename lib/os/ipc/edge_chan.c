@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge_chan_internal.h"
+#include "edge_chan.h"
 
 #include <errno.h>
 
@@ -26,37 +26,18 @@ const struct chan edge_chan = {.sides = {"keeper", "edge"},
 	.n_rows = EDGE_N_MSGS,
 	.n_phases = EDGE_N_PHASES};
 
-static int send_nothing(int sock, uint16_t type, uint32_t id)
-{
-	return ipc_send(sock, type, id, slice_of(NULL, 0), -1);
-}
-
-int edge_send_ready(int sock)
-{
-	return send_nothing(sock, EDGE_READY, 0);
-}
+static const struct field opened_fields[] = {FIELD_ONE(uint16_t, 200, 599), {0}};
 
 int edge_send_opened(int sock, uint32_t id, uint16_t status)
 {
-	uint8_t buf[2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u16(&wr, status);
-	return ipc_send_wr(sock, EDGE_OPENED, id, &wr, -1);
+	return chan_send(sock, EDGE_OPENED, id, opened_fields, &status, -1);
 }
+
+static const struct field refused_fields[] = {FIELD_ONE(uint8_t, 0, EDGE_N_REASONS - 1), {0}};
 
 int edge_send_refused(int sock, uint32_t id, enum edge_reason reason)
 {
-	uint8_t buf[1];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)reason);
-	return ipc_send_wr(sock, EDGE_REFUSED, id, &wr, -1);
-}
-
-int edge_send_closed(int sock, uint32_t id)
-{
-	return send_nothing(sock, EDGE_CLOSED, id);
+	return chan_send(sock, EDGE_REFUSED, id, refused_fields, &(uint8_t){(uint8_t)reason}, -1);
 }
 
 int edge_send_lost(int sock, const char *text)
@@ -68,36 +49,26 @@ int edge_send_lost(int sock, const char *text)
 	return ipc_send_wr(sock, EDGE_LOST, 0, &wr, -1);
 }
 
+static const struct field config_fields[] = {
+	FIELD_STR(edge_config, sandbox),
+	FIELD_RANGE(edge_config, ready_ms, 1, EDGE_MAX_READY_MS),
+	FIELD_BLOB(edge_config, saved, n_saved),
+	{0},
+};
+
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd)
 {
-	uint8_t buf[sizeof(*config) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, config->sandbox);
-	wr_u32(&wr, config->ready_ms);
-	wr_str(&wr, slice_of(config->saved, config->n_saved));
-	return ipc_send_wr(sock, EDGE_CONFIG, 0, &wr, ctl_fd);
+	return chan_send(sock, EDGE_CONFIG, 0, config_fields, config, ctl_fd);
 }
 
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd)
 {
-	uint8_t buf[EDGE_MAX_PATH + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, path);
-	return ipc_send_wr(sock, EDGE_OPEN, id, &wr, fd);
+	return chan_send_str(sock, EDGE_OPEN, id, path, EDGE_MAX_PATH, fd);
 }
 
 int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
-	ret->ready_ms = rd_u32(&rd);
-	edge_read_saved(&rd, ret->saved, &ret->n_saved);
-	if (ret->ready_ms == 0 || ret->ready_ms > EDGE_MAX_READY_MS || msg->id != 0)
-		return -EBADMSG;
-	return ipc_finish(msg, EDGE_CONFIG, &rd, true);
+	return chan_get(&edge_chan, msg, EDGE_CONFIG, config_fields, ret);
 }
 
 static bool path_is_ok(const char *path)
@@ -113,46 +84,30 @@ static bool path_is_ok(const char *path)
 
 int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH])
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	int r;
+	int r = chan_get_str(&edge_chan, msg, EDGE_OPEN, path, EDGE_MAX_PATH);
 
-	rd_cstr(&rd, path, EDGE_MAX_PATH);
-	r = ipc_finish(msg, EDGE_OPEN, &rd, true);
 	return r == 0 && !path_is_ok(path) ? -EBADMSG : r;
 }
 
 int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	*ret_status = rd_u16(&rd);
-	if (*ret_status < 200 || *ret_status > 599)
-		return -EBADMSG;
-	return ipc_finish(msg, EDGE_OPENED, &rd, false);
+	return chan_get(&edge_chan, msg, EDGE_OPENED, opened_fields, ret_status);
 }
 
 int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t reason = rd_u8(&rd);
+	uint8_t reason;
+	int r = chan_get(&edge_chan, msg, EDGE_REFUSED, refused_fields, &reason);
 
-	if (reason >= EDGE_N_REASONS)
-		return -EBADMSG;
 	*ret_reason = (enum edge_reason)reason;
-	return ipc_finish(msg, EDGE_REFUSED, &rd, false);
+	return r;
 }
 
-/* The text ends up in logs and in front of people: no control characters. */
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
 {
-	struct rd rd = rd_init(ipc_body(msg));
+	int r = chan_get_str(&edge_chan, msg, EDGE_LOST, text, EDGE_MAX_TEXT);
 
-	rd_cstr(&rd, text, EDGE_MAX_TEXT);
-	for (const char *c = text; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			return -EBADMSG;
-	}
-	return msg->id == 0 ? ipc_finish(msg, EDGE_LOST, &rd, false) : -EBADMSG;
+	return r == 0 && !ipc_is_printable(text) ? -EBADMSG : r;
 }
 
 const char *edge_reason_text(enum edge_reason reason)

@@ -149,20 +149,17 @@ struct edge_ca {
 	uint8_t saved[EDGE_MAX_SAVED];
 };
 
-/* edge's side. HELLO: chan_send_hello. */
-int edge_send_ready(int sock) MUST_CHECK;
+/* edge's side. HELLO: chan_send_hello. READY, CLOSED: chan_send_plain. */
 int edge_send_opened(int sock, uint32_t id, uint16_t status) MUST_CHECK;
 int edge_send_refused(int sock, uint32_t id, enum edge_reason reason) MUST_CHECK;
-int edge_send_closed(int sock, uint32_t id) MUST_CHECK;
 /* Text over the limit is cut. */
 int edge_send_lost(int sock, const char *text) MUST_CHECK;
 int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 int edge_send_ca(int sock, const struct edge_ca *ca) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. */
+/* keeper's side; fds stay the caller's. NET: chan_send_plain. */
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
-int edge_ask_net(int sock, int net_fd) MUST_CHECK;
 /* fd: -1, or the edge's end of the socket to egress. */
 int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
 

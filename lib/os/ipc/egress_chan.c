@@ -51,15 +51,16 @@ int egress_send_loaded(int sock, uint32_t id, const char *text)
 	return ipc_send_wr(sock, EGRESS_LOADED, id, &wr, -1);
 }
 
+const struct field egress_result_fields[] = {
+	FIELD_ENUM(egress_result, outcome, EGRESS_N_OUTCOMES),
+	FIELD_TEXT(egress_result, addr),
+	FIELD_TEXT(egress_result, text),
+	{0},
+};
+
 int egress_send_result(int sock, uint32_t id, const struct egress_result *result, int fd)
 {
-	uint8_t buf[sizeof(*result) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)result->outcome);
-	wr_cstr(&wr, result->addr);
-	wr_cstr(&wr, result->text);
-	return ipc_send_wr(sock, EGRESS_RESULT, id, &wr, fd);
+	return chan_send(sock, EGRESS_RESULT, id, egress_result_fields, result, fd);
 }
 
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
@@ -72,6 +73,14 @@ int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
 	return ipc_send_wr(sock, EGRESS_CLOSED, id, &wr, -1);
 }
 
+static const struct field pin_fields[] = {
+	FIELD_STR(egress_pin, host),
+	FIELD_RANGE(egress_pin, port, 1, UINT16_MAX),
+	FIELD_STR(egress_pin, addr),
+	FIELD_RANGE(egress_pin, addr_port, 1, UINT16_MAX),
+	{0},
+};
+
 int egress_ask_config(int sock, const struct egress_config *config)
 {
 	uint8_t buf[IPC_MAX_BODY];
@@ -80,40 +89,26 @@ int egress_ask_config(int sock, const struct egress_config *config)
 	wr_cstr(&wr, config->proxy_host);
 	wr_u16(&wr, config->proxy_port);
 	wr_u16(&wr, config->n_pins);
-	for (size_t i = 0; i < config->n_pins; i++) {
-		const struct egress_pin *pin = &config->pins[i];
-
-		wr_cstr(&wr, pin->host);
-		wr_u16(&wr, pin->port);
-		wr_cstr(&wr, pin->addr);
-		wr_u16(&wr, pin->addr_port);
-	}
+	for (size_t i = 0; i < config->n_pins; i++)
+		fields_write(&wr, pin_fields, &config->pins[i]);
 	return ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
-}
-
-int egress_ask_resolver(int sock, int file)
-{
-	return ipc_send(sock, EGRESS_RESOLVER, 0, slice_of(NULL, 0), file);
 }
 
 int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file)
 {
-	uint8_t buf[EGRESS_MAX_NAME + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, sandbox);
-	return ipc_send_wr(sock, EGRESS_POLICY, id, &wr, file);
+	return chan_send_str(sock, EGRESS_POLICY, id, sandbox, EGRESS_MAX_NAME, file);
 }
+
+static const struct field open_fields[] = {
+	FIELD_ENUM(egress_open, kind, EGRESS_N_KINDS),
+	FIELD_STR(egress_open, host),
+	FIELD_RANGE(egress_open, port, 1, UINT16_MAX),
+	{0},
+};
 
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd)
 {
-	uint8_t buf[sizeof(*open) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)open->kind);
-	wr_cstr(&wr, open->host);
-	wr_u16(&wr, open->port);
-	return ipc_send_wr(sock, EGRESS_OPEN, id, &wr, fd);
+	return chan_send(sock, EGRESS_OPEN, id, open_fields, open, fd);
 }
 
 int egress_ask_locals(int sock, const struct egress_locals *locals)
@@ -135,11 +130,8 @@ int egress_ask_locals(int sock, const struct egress_locals *locals)
 
 static bool get_pin(struct rd *rd, struct egress_pin *ret)
 {
-	rd_cstr(rd, ret->host, sizeof(ret->host));
-	ret->port = rd_u16(rd);
-	rd_cstr(rd, ret->addr, sizeof(ret->addr));
-	ret->addr_port = rd_u16(rd);
-	return ret->host[0] && ret->port && ret->addr[0] && ret->addr_port;
+	fields_read(rd, pin_fields, ret);
+	return ret->host[0] && ret->addr[0];
 }
 
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
@@ -149,14 +141,13 @@ int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
 	rd_cstr(&rd, ret->proxy_host, sizeof(ret->proxy_host));
 	ret->proxy_port = rd_u16(&rd);
 	ret->n_pins = rd_u16(&rd);
-	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS ||
-		msg->id != 0)
+	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS)
 		return -EBADMSG;
 	for (size_t i = 0; i < ret->n_pins; i++) {
 		if (!get_pin(&rd, &ret->pins[i]))
 			return -EBADMSG;
 	}
-	return ipc_finish(msg, EGRESS_CONFIG, &rd, false);
+	return chan_finish(&egress_chan, msg, EGRESS_CONFIG, &rd);
 }
 
 static bool get_local(struct rd *rd, struct egress_local *ret)
@@ -179,56 +170,41 @@ int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	ret->n = rd_u16(&rd);
-	if (ret->n > EGRESS_MAX_LOCALS || msg->id != 0)
+	if (ret->n > EGRESS_MAX_LOCALS)
 		return -EBADMSG;
 	for (size_t i = 0; i < ret->n; i++) {
 		if (!get_local(&rd, &ret->list[i]))
 			return -EBADMSG;
 	}
-	return ipc_finish(msg, EGRESS_LOCALS, &rd, false);
+	return chan_finish(&egress_chan, msg, EGRESS_LOCALS, &rd);
 }
 
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME])
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	rd_cstr(&rd, sandbox, EGRESS_MAX_NAME);
-	return ipc_finish(msg, EGRESS_POLICY, &rd, true);
+	return chan_get_str(&egress_chan, msg, EGRESS_POLICY, sandbox, EGRESS_MAX_NAME);
 }
 
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
 {
-	struct rd rd = rd_init(ipc_body(msg));
+	int r = chan_get_str(&egress_chan, msg, EGRESS_LOADED, text, EGRESS_MAX_TEXT);
 
-	rd_cstr(&rd, text, EGRESS_MAX_TEXT);
-	return ipc_is_printable(text) ? ipc_finish(msg, EGRESS_LOADED, &rd, false) : -EBADMSG;
+	return r == 0 && !ipc_is_printable(text) ? -EBADMSG : r;
 }
 
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t kind = rd_u8(&rd);
+	int r = chan_get(&egress_chan, msg, EGRESS_OPEN, open_fields, ret);
 
-	rd_cstr(&rd, ret->host, sizeof(ret->host));
-	ret->port = rd_u16(&rd);
-	if (kind >= EGRESS_N_KINDS || !ret->host[0] || !ret->port)
-		return -EBADMSG;
-	ret->kind = (enum egress_kind)kind;
-	return ipc_finish(msg, EGRESS_OPEN, &rd, ret->kind != EGRESS_SOCKET);
+	return r == 0 && (!ret->host[0] || (msg->fd >= 0) != (ret->kind != EGRESS_SOCKET))
+		       ? -EBADMSG
+		       : r;
 }
 
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t outcome = rd_u8(&rd);
+	int r = chan_get(&egress_chan, msg, EGRESS_RESULT, egress_result_fields, ret);
 
-	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (outcome >= EGRESS_N_OUTCOMES || !ipc_is_printable(ret->addr) ||
-		!ipc_is_printable(ret->text))
-		return -EBADMSG;
-	ret->outcome = (enum egress_outcome)outcome;
-	return ipc_finish(msg, EGRESS_RESULT, &rd, outcome == EGRESS_CONNECTED && msg->fd >= 0);
+	return msg->fd >= 0 && ret->outcome != EGRESS_CONNECTED ? -EBADMSG : r;
 }
 
 int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
@@ -237,5 +213,5 @@ int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
-	return ipc_finish(msg, EGRESS_CLOSED, &rd, false);
+	return chan_finish(&egress_chan, msg, EGRESS_CLOSED, &rd);
 }

@@ -123,6 +123,8 @@ struct egress_result {
 	char text[EGRESS_MAX_TEXT]; /* one printable sentence */
 };
 
+/* ORIGIN_SOCKET of origin_chan.h has them too. */
+extern const struct field egress_result_fields[];
 /* "connection refused" ... */
 const char *egress_outcome_text(enum egress_outcome outcome);
 
@@ -133,9 +135,8 @@ int egress_send_result(
 	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. */
+/* keeper's side; fds stay the caller's. RESOLVER: chan_send_plain. */
 int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
-int egress_ask_resolver(int sock, int file) MUST_CHECK;
 int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
 int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
 /* fd: -1 for the kind SOCKET. */

@@ -148,7 +148,7 @@ struct keeper_frozen {
 	char text[KEEPER_MAX_TEXT];
 };
 
-int keeper_ask_freeze(int sock, uint32_t id) MUST_CHECK;
+/* Messages without fields: chan_send_plain. */
 int keeper_send_frozen(int sock, uint32_t id, const struct keeper_frozen *frozen) MUST_CHECK;
 int keeper_get_frozen(const struct ipc_msg *msg, struct keeper_frozen *ret) MUST_CHECK;
 
@@ -156,14 +156,7 @@ int keeper_send_hello(int sock, const struct keeper_hello *hello) MUST_CHECK;
 int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state) MUST_CHECK;
 int keeper_send_done(int sock, uint32_t id, int code, const char *text) MUST_CHECK;
 int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *stats) MUST_CHECK;
-int keeper_ask_ping(int sock, uint32_t id) MUST_CHECK;
-int keeper_ask_stats(int sock, uint32_t id) MUST_CHECK;
 int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
-int keeper_ask_suspend(int sock, uint32_t id) MUST_CHECK;
-int keeper_ask_claim(int sock, uint32_t id) MUST_CHECK;
-int keeper_want_vault(int sock) MUST_CHECK;
-/* pass_fd stays the caller's. */
-int keeper_give_vault(int sock, int pass_fd) MUST_CHECK;
 int keeper_ask_reload(int sock, uint32_t id, const char *name) MUST_CHECK;
 /* pass_fd stays the caller's. */
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;
@@ -179,6 +172,5 @@ int keeper_read_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
 int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME]) MUST_CHECK;
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
-int keeper_get_vault(const struct ipc_msg *msg) MUST_CHECK;
 /* PING and STATS have no fields. */
 int keeper_get_nothing(const struct ipc_msg *msg) MUST_CHECK;

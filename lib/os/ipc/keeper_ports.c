@@ -62,7 +62,7 @@ static int get_list(const struct ipc_msg *msg, uint16_t type, struct keeper_port
 			 (p->code == 0 && type == KEEPER_PORTS_ARE && !p->bound) ||
 			 !ipc_is_printable(p->ip);
 	}
-	return is_bad ? -EBADMSG : ipc_finish(msg, type, &rd, false);
+	return is_bad ? -EBADMSG : chan_finish(&keeper_chan, msg, type, &rd);
 }
 
 int keeper_get_ports(const struct ipc_msg *msg, struct keeper_ports *ret)

@@ -202,13 +202,6 @@ int ipc_send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int p
 	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), pass_fd);
 }
 
-int ipc_finish(const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd)
-{
-	if (msg->type != type || rd_finish(rd) < 0 || (msg->fd >= 0) != wants_fd)
-		return -EBADMSG;
-	return 0;
-}
-
 bool ipc_is_printable(const char *text)
 {
 	for (; *text; text++) {

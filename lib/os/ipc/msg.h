@@ -48,10 +48,6 @@ void ipc_trace(int sock, const struct chan *chan, unsigned side, const char *lab
 /* For the files of the channels. */
 /* ipc_send of what was written, if all of it fitted. */
 int ipc_send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int pass_fd) MUST_CHECK;
-/* Ends a decoder: -EBADMSG unless the type is the one decoded, all fields were there and nothing
- * behind them, and a descriptor came just when one must. */
-int ipc_finish(
-	const struct ipc_msg *msg, uint16_t type, const struct rd *rd, bool wants_fd) MUST_CHECK;
 /* Texts end up in logs and in front of people: no control characters, only ASCII. */
 bool ipc_is_printable(const char *text);
 

@@ -51,20 +51,21 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";
 }
 
+static const struct field result_fields[] = {
+	FIELD_ENUM(origin_result, outcome, ORIGIN_N_OUTCOMES),
+	FIELD_NUMBER(origin_result, status),
+	FIELD_BOOL(origin_result, used),
+	FIELD_NUMBER(origin_result, serial),
+	FIELD_NUMBER(origin_result, n_removed),
+	FIELD_TEXT(origin_result, slot),
+	FIELD_TEXT(origin_result, addr),
+	FIELD_TEXT(origin_result, text),
+	{0},
+};
+
 int origin_send_result(int sock, uint32_t id, const struct origin_result *result)
 {
-	uint8_t buf[sizeof(*result) + 16];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)result->outcome);
-	wr_u16(&wr, result->status);
-	wr_u8(&wr, result->used);
-	wr_u64(&wr, result->serial);
-	wr_u32(&wr, result->n_removed);
-	wr_cstr(&wr, result->slot);
-	wr_cstr(&wr, result->addr);
-	wr_cstr(&wr, result->text);
-	return ipc_send_wr(sock, ORIGIN_RESULT, id, &wr, -1);
+	return chan_send(sock, ORIGIN_RESULT, id, result_fields, result, -1);
 }
 
 int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
@@ -77,209 +78,135 @@ int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down)
 	return ipc_send_wr(sock, ORIGIN_CLOSED, id, &wr, -1);
 }
 
-int origin_send_want(int sock, uint32_t id)
-{
-	return ipc_send(sock, ORIGIN_WANT, id, slice_of(NULL, 0), -1);
-}
+static const struct field need_fields[] = {
+	FIELD_ENUM(origin_need, which, ORIGIN_N_WHICH),
+	FIELD_NUMBER(origin_need, conn),
+	FIELD_BYTES(origin_need, cert),
+	{0},
+};
 
 int origin_send_need(int sock, uint32_t id, const struct origin_need *need)
 {
-	uint8_t buf[sizeof(*need) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)need->which);
-	wr_u32(&wr, need->conn);
-	wr_bytes(&wr, slice_of(need->cert, sizeof(need->cert)));
-	return ipc_send_wr(sock, ORIGIN_NEED, id, &wr, -1);
+	return chan_send(sock, ORIGIN_NEED, id, need_fields, need, -1);
 }
+
+static const struct field tokens_fields[] = {
+	FIELD_ENUM(origin_tokens, which, ORIGIN_N_WHICH),
+	FIELD_NUMBER(origin_tokens, expires_s),
+	{0},
+};
 
 int origin_send_tokens(int sock, uint32_t id, const struct origin_tokens *tokens, int fd)
 {
-	uint8_t buf[8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)tokens->which);
-	wr_u32(&wr, tokens->expires_s);
-	return ipc_send_wr(sock, ORIGIN_TOKENS, id, &wr, fd);
+	return chan_send(sock, ORIGIN_TOKENS, id, tokens_fields, tokens, fd);
 }
+
+static const struct field stored_fields[] = {
+	FIELD_BOOL(origin_stored, kept),
+	FIELD_TEXT(origin_stored, text),
+	{0},
+};
 
 int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored)
 {
-	uint8_t buf[sizeof(*stored) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, stored->kept);
-	wr_cstr(&wr, stored->text);
-	return ipc_send_wr(sock, ORIGIN_STORED, id, &wr, -1);
+	return chan_send(sock, ORIGIN_STORED, id, stored_fields, stored, -1);
 }
+
+static const struct field renew_fields[] = {FIELD_ONE(uint8_t, 0, ORIGIN_HAS_ALL), {0}};
 
 int origin_ask_renew(int sock, uint8_t has)
 {
-	uint8_t buf[1];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, has);
-	return ipc_send_wr(sock, ORIGIN_RENEW, 0, &wr, -1);
+	return chan_send(sock, ORIGIN_RENEW, 0, renew_fields, &has, -1);
 }
+
+static const struct field config_fields[] = {
+	FIELD_STR(origin_config, sandbox),
+	FIELD_STR(origin_config, host),
+	FIELD_RANGE(origin_config, port, 1, UINT16_MAX),
+	FIELD_RANGE(origin_config, has, 0, ORIGIN_HAS_ALL),
+	{0},
+};
 
 int origin_ask_config(int sock, const struct origin_config *config, int file)
 {
-	uint8_t buf[sizeof(*config) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, config->sandbox);
-	wr_cstr(&wr, config->host);
-	wr_u16(&wr, config->port);
-	wr_u8(&wr, config->has);
-	return ipc_send_wr(sock, ORIGIN_CONFIG, 0, &wr, file);
-}
-
-int origin_ask_roots(int sock, int file)
-{
-	return ipc_send(sock, ORIGIN_ROOTS, 0, slice_of(NULL, 0), file);
-}
-
-int origin_ask_open(int sock, uint32_t id, int fd)
-{
-	return ipc_send(sock, ORIGIN_OPEN, id, slice_of(NULL, 0), fd);
+	return chan_send(sock, ORIGIN_CONFIG, 0, config_fields, config, file);
 }
 
 int origin_answer_want(int sock, uint32_t id, const struct egress_result *result, int fd)
 {
-	uint8_t buf[sizeof(*result) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)result->outcome);
-	wr_cstr(&wr, result->addr);
-	wr_cstr(&wr, result->text);
-	return ipc_send_wr(sock, ORIGIN_SOCKET, id, &wr, fd);
+	return chan_send(sock, ORIGIN_SOCKET, id, egress_result_fields, result, fd);
 }
+
+static const struct field value_fields[] = {
+	FIELD_BOOL(origin_value, given),
+	FIELD_NUMBER(origin_value, use_s),
+	FIELD_TEXT(origin_value, text),
+	{0},
+};
 
 int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, int fd)
 {
-	uint8_t buf[sizeof(*value) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, value->given);
-	wr_u32(&wr, value->use_s);
-	wr_cstr(&wr, value->text);
-	return ipc_send_wr(sock, ORIGIN_VALUE, id, &wr, fd);
+	return chan_send(sock, ORIGIN_VALUE, id, value_fields, value, fd);
 }
 
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
+	int r = chan_get(&origin_chan, msg, ORIGIN_CONFIG, config_fields, ret);
 
-	rd_cstr(&rd, ret->sandbox, sizeof(ret->sandbox));
-	rd_cstr(&rd, ret->host, sizeof(ret->host));
-	ret->port = rd_u16(&rd);
-	ret->has = rd_u8(&rd);
-	if (!ret->host[0] || !ret->port || ret->has > ORIGIN_HAS_ALL || msg->id != 0)
-		return -EBADMSG;
-	return ipc_finish(msg, ORIGIN_CONFIG, &rd, true);
+	return ret->host[0] ? r : -EBADMSG;
 }
 
 int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t outcome = rd_u8(&rd);
+	int r = chan_get(&origin_chan, msg, ORIGIN_SOCKET, egress_result_fields, ret);
 
-	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (outcome >= EGRESS_N_OUTCOMES || !ipc_is_printable(ret->addr) ||
-		!ipc_is_printable(ret->text))
-		return -EBADMSG;
-	ret->outcome = (enum egress_outcome)outcome;
-	return ipc_finish(msg, ORIGIN_SOCKET, &rd, outcome == EGRESS_CONNECTED);
+	return (msg->fd >= 0) == (ret->outcome == EGRESS_CONNECTED) ? r : -EBADMSG;
 }
 
 int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t which = rd_u8(&rd);
-	struct slice cert;
-
-	ret->conn = rd_u32(&rd);
-	cert = rd_bytes(&rd, sizeof(ret->cert));
-	if (which >= ORIGIN_N_WHICH || ipc_finish(msg, ORIGIN_NEED, &rd, false) < 0)
-		return -EBADMSG;
-	ret->which = (enum origin_which)which;
-	memcpy(ret->cert, cert.p, sizeof(ret->cert));
-	return 0;
+	return chan_get(&origin_chan, msg, ORIGIN_NEED, need_fields, ret);
 }
 
 int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t given = rd_u8(&rd);
+	int r = chan_get(&origin_chan, msg, ORIGIN_VALUE, value_fields, ret);
 
-	ret->use_s = rd_u32(&rd);
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (given > 1 || !ipc_is_printable(ret->text))
-		return -EBADMSG;
-	ret->given = given;
-	return ipc_finish(msg, ORIGIN_VALUE, &rd, given);
+	return (msg->fd >= 0) == ret->given ? r : -EBADMSG;
 }
 
 int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t which = rd_u8(&rd);
+	int r = chan_get(&origin_chan, msg, ORIGIN_TOKENS, tokens_fields, ret);
 
-	ret->expires_s = rd_u32(&rd);
-	if ((which != ORIGIN_ACCESS && which != ORIGIN_REFRESH) || msg->id == 0)
+	if ((ret->which != ORIGIN_ACCESS && ret->which != ORIGIN_REFRESH) || msg->id == 0)
 		return -EBADMSG;
-	ret->which = (enum origin_which)which;
-	return ipc_finish(msg, ORIGIN_TOKENS, &rd, true);
+	return r;
 }
 
 int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t kept = rd_u8(&rd);
+	int r = chan_get(&origin_chan, msg, ORIGIN_STORED, stored_fields, ret);
 
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	ret->kept = kept;
-	if (kept > 1 || msg->id == 0 || (!rd.bad && !ipc_is_printable(ret->text)))
-		return -EBADMSG;
-	return ipc_finish(msg, ORIGIN_STORED, &rd, false);
+	return msg->id == 0 ? -EBADMSG : r;
 }
 
 int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	*ret_has = rd_u8(&rd);
-	if (*ret_has & ~ORIGIN_HAS_ALL || msg->id != 0)
-		return -EBADMSG;
-	return ipc_finish(msg, ORIGIN_RENEW, &rd, false);
+	return chan_get(&origin_chan, msg, ORIGIN_RENEW, renew_fields, ret_has);
 }
 
 static bool result_is_ok(const struct origin_result *r)
 {
-	return ipc_is_printable(r->slot) && ipc_is_printable(r->addr) &&
-	       ipc_is_printable(r->text) &&
-	       (r->status == 0 || (r->status >= 100 && r->status <= 599)) &&
+	return (r->status == 0 || (r->status >= 100 && r->status <= 599)) &&
 	       (!r->used || r->slot[0]);
 }
 
 int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t outcome = rd_u8(&rd), used;
+	int r = chan_get(&origin_chan, msg, ORIGIN_RESULT, result_fields, ret);
 
-	ret->status = rd_u16(&rd);
-	used = rd_u8(&rd);
-	ret->serial = rd_u64(&rd);
-	ret->n_removed = rd_u32(&rd);
-	rd_cstr(&rd, ret->slot, sizeof(ret->slot));
-	rd_cstr(&rd, ret->addr, sizeof(ret->addr));
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (outcome >= ORIGIN_N_OUTCOMES || used > 1)
-		return -EBADMSG;
-	ret->outcome = (enum origin_outcome)outcome;
-	ret->used = used;
-	return result_is_ok(ret) ? ipc_finish(msg, ORIGIN_RESULT, &rd, false) : -EBADMSG;
+	return r == 0 && !result_is_ok(ret) ? -EBADMSG : r;
 }
 
 int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down)
@@ -288,5 +215,5 @@ int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret
 
 	*ret_up = rd_u64(&rd);
 	*ret_down = rd_u64(&rd);
-	return ipc_finish(msg, ORIGIN_CLOSED, &rd, false);
+	return chan_finish(&origin_chan, msg, ORIGIN_CLOSED, &rd);
 }

@@ -140,18 +140,15 @@ struct origin_stored {
 /* "the server's certificate is not valid for this host" ... */
 const char *origin_outcome_text(enum origin_outcome outcome);
 
-/* origin's side. HELLO: chan_send_hello. */
+/* origin's side. HELLO: chan_send_hello. WANT: chan_send_plain. */
 int origin_send_result(int sock, uint32_t id, const struct origin_result *result) MUST_CHECK;
 int origin_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
-int origin_send_want(int sock, uint32_t id) MUST_CHECK;
 int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST_CHECK;
 int origin_send_tokens(
 	int sock, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. */
+/* keeper's side; fds stay the caller's. ROOTS, OPEN: chan_send_plain. */
 int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
-int origin_ask_roots(int sock, int file) MUST_CHECK;
-int origin_ask_open(int sock, uint32_t id, int fd) MUST_CHECK;
 /* fd: -1 unless the outcome is EGRESS_CONNECTED. */
 int origin_answer_want(
 	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;

@@ -11,15 +11,16 @@ static const struct chan_row rows[RUN_N_MSGS] = {
 const struct chan run_chan = {
 	.sides = {"vault", "vault-run"}, .rows = rows, .n_rows = RUN_N_MSGS, .n_phases = 1};
 
+static const struct field run_fields[] = {
+	FIELD_ENUM(run, kind, RUN_N_KINDS),
+	FIELD_RANGE(run, timeout_ms, 1, RUN_MAX_MS),
+	FIELD_NUMBER(run, serial),
+	{0},
+};
+
 int run_send_run(int sock, uint32_t id, const struct run *run, int fd)
 {
-	uint8_t buf[16];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)run->kind);
-	wr_u32(&wr, run->timeout_ms);
-	wr_u64(&wr, run->serial);
-	return ipc_send_wr(sock, RUN_RUN, id, &wr, fd);
+	return chan_send(sock, RUN_RUN, id, run_fields, run, fd);
 }
 
 int run_send_ended(int sock, uint32_t id, int32_t how)
@@ -33,15 +34,9 @@ int run_send_ended(int sock, uint32_t id, int32_t how)
 
 int run_get_run(const struct ipc_msg *msg, struct run *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t kind = rd_u8(&rd);
+	int r = chan_get(&run_chan, msg, RUN_RUN, run_fields, ret);
 
-	*ret = (struct run){.kind = (enum run_kind)kind, .timeout_ms = rd_u32(&rd)};
-	ret->serial = rd_u64(&rd);
-	if (kind >= RUN_N_KINDS || ret->timeout_ms == 0 || ret->timeout_ms > RUN_MAX_MS ||
-		(kind == RUN_REF) != (ret->serial != 0))
-		return -EBADMSG;
-	return ipc_finish(msg, RUN_RUN, &rd, true);
+	return (ret->kind == RUN_REF) == (ret->serial != 0) ? r : -EBADMSG;
 }
 
 int run_get_ended(const struct ipc_msg *msg, int32_t *ret_how)

@@ -19,21 +19,17 @@ const struct chan ssh_agent_chan = {.sides = {"keeper", "ssh-agent"},
 	.n_rows = SSH_AGENT_N_MSGS,
 	.n_phases = SSH_AGENT_N_PHASES};
 
-int ssh_agent_send_closed(int sock, uint32_t id)
-{
-	return ipc_send(sock, SSH_AGENT_CLOSED, id, slice_of(NULL, 0), -1);
-}
+static const struct field ask_fields[] = {
+	FIELD_ENUM(ssh_agent_ask, what, SSH_AGENT_N_WHATS),
+	FIELD_TEXT(ssh_agent_ask, fingerprint),
+	FIELD_TEXT(ssh_agent_ask, comment),
+	FIELD_TEXT(ssh_agent_ask, text),
+	{0},
+};
 
 int ssh_agent_send_ask(int sock, uint32_t id, const struct ssh_agent_ask *ask)
 {
-	uint8_t buf[sizeof(*ask) + 16];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)ask->what);
-	wr_cstr(&wr, ask->fingerprint);
-	wr_cstr(&wr, ask->comment);
-	wr_cstr(&wr, ask->text);
-	return ipc_send_wr(sock, SSH_AGENT_ASK, id, &wr, -1);
+	return chan_send(sock, SSH_AGENT_ASK, id, ask_fields, ask, -1);
 }
 
 int ssh_agent_ask_config(int sock, const struct ssh_agent_config *config, int fd)
@@ -47,16 +43,11 @@ int ssh_agent_ask_config(int sock, const struct ssh_agent_config *config, int fd
 	return ipc_send_wr(sock, SSH_AGENT_CONFIG, 0, &wr, fd);
 }
 
-int ssh_agent_ask_open(int sock, uint32_t id, int fd)
-{
-	return ipc_send(sock, SSH_AGENT_OPEN, id, slice_of(NULL, 0), fd);
-}
+static const struct field verdict_fields[] = {FIELD_ONE(bool, 0, 1), {0}};
 
 int ssh_agent_answer_ask(int sock, uint32_t id, bool allowed)
 {
-	uint8_t yes = allowed;
-
-	return ipc_send(sock, SSH_AGENT_VERDICT, id, slice_of(&yes, 1), -1);
+	return chan_send(sock, SSH_AGENT_VERDICT, id, verdict_fields, &allowed, -1);
 }
 
 int ssh_agent_get_config(const struct ipc_msg *msg, struct ssh_agent_config *ret)
@@ -64,43 +55,24 @@ int ssh_agent_get_config(const struct ipc_msg *msg, struct ssh_agent_config *ret
 	struct rd rd = rd_init(ipc_body(msg));
 
 	*ret = (struct ssh_agent_config){.n_rules = rd_u8(&rd)};
-	if (msg->type != SSH_AGENT_CONFIG || msg->fd < 0 || ret->n_rules > SSH_AGENT_MAX_RULES)
+	if (ret->n_rules > SSH_AGENT_MAX_RULES)
 		return -EBADMSG;
 	for (size_t i = 0; i < ret->n_rules; i++) {
 		rd_cstr(&rd, ret->rules[i], sizeof(ret->rules[i]));
 		if (!ret->rules[i][0]) /* would be the keys without a comment */
 			return -EBADMSG;
 	}
-	return rd_finish(&rd);
+	return chan_finish(&ssh_agent_chan, msg, SSH_AGENT_CONFIG, &rd);
 }
 
 int ssh_agent_get_ask(const struct ipc_msg *msg, struct ssh_agent_ask *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t what = rd_u8(&rd);
+	int r = chan_get(&ssh_agent_chan, msg, SSH_AGENT_ASK, ask_fields, ret);
 
-	*ret = (struct ssh_agent_ask){0};
-	rd_cstr(&rd, ret->fingerprint, sizeof(ret->fingerprint));
-	rd_cstr(&rd, ret->comment, sizeof(ret->comment));
-	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	if (msg->type != SSH_AGENT_ASK || msg->fd >= 0 || what >= SSH_AGENT_N_WHATS ||
-		rd_finish(&rd) < 0)
-		return -EBADMSG;
-	ret->what = (enum ssh_agent_what)what;
-	/* It is shown to a person and written to the log. */
-	if (!ipc_is_printable(ret->fingerprint) || !ipc_is_printable(ret->comment) ||
-		!ipc_is_printable(ret->text))
-		return -EBADMSG;
-	return ret->fingerprint[0] ? 0 : -EBADMSG;
+	return ret->fingerprint[0] ? r : -EBADMSG;
 }
 
 int ssh_agent_get_verdict(const struct ipc_msg *msg, bool *ret_allowed)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-	uint8_t yes = rd_u8(&rd);
-
-	if (msg->type != SSH_AGENT_VERDICT || msg->fd >= 0 || rd_finish(&rd) < 0 || yes > 1)
-		return -EBADMSG;
-	*ret_allowed = yes;
-	return 0;
+	return chan_get(&ssh_agent_chan, msg, SSH_AGENT_VERDICT, verdict_fields, ret_allowed);
 }

@@ -65,13 +65,11 @@ struct ssh_agent_ask {
 		[SSH_AGENT_MAX_TEXT]; /* LOGIN: the user's name there; FILE: the namespace, "git" */
 };
 
-/* agent's side. HELLO: chan_send_hello. */
-int ssh_agent_send_closed(int sock, uint32_t id) MUST_CHECK;
+/* agent's side. HELLO: chan_send_hello. CLOSED: chan_send_plain. */
 int ssh_agent_send_ask(int sock, uint32_t id, const struct ssh_agent_ask *ask) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. */
+/* keeper's side; fds stay the caller's. OPEN: chan_send_plain. */
 int ssh_agent_ask_config(int sock, const struct ssh_agent_config *config, int fd) MUST_CHECK;
-int ssh_agent_ask_open(int sock, uint32_t id, int fd) MUST_CHECK;
 int ssh_agent_answer_ask(int sock, uint32_t id, bool allowed) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. CONFIG leaves the fd in the message. */

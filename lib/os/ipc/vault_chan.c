@@ -91,16 +91,22 @@ bool vault_name_is_token(const char *name)
 
 /* ---- fields ---- */
 
+/* The name and the scope are before them. */
+static const struct field meta_fields[] = {
+	FIELD_ENUM(vault_meta, kind, VAULT_N_KINDS),
+	FIELD_TEXT(vault_meta, hosts),
+	FIELD_TEXT(vault_meta, header),
+	FIELD_TEXT(vault_meta, format),
+	FIELD_TEXT(vault_meta, env),
+	FIELD_TEXT(vault_meta, sentinel),
+	{0},
+};
+
 void vault_put_meta(struct wr *wr, const struct vault_meta *meta)
 {
 	wr_cstr(wr, meta->name);
 	wr_cstr(wr, meta->scope);
-	wr_u8(wr, (uint8_t)meta->kind);
-	wr_cstr(wr, meta->hosts);
-	wr_cstr(wr, meta->header);
-	wr_cstr(wr, meta->format);
-	wr_cstr(wr, meta->env);
-	wr_cstr(wr, meta->sentinel);
+	fields_write(wr, meta_fields, meta);
 }
 
 /* A text that people and programs will see. */
@@ -139,12 +145,7 @@ void vault_read_meta(struct rd *rd, struct vault_meta *ret)
 	*ret = (struct vault_meta){0};
 	read_name(rd, ret->name);
 	read_scope(rd, ret->scope, true);
-	ret->kind = (enum vault_kind)read_enum(rd, VAULT_N_KINDS);
-	read_text(rd, ret->hosts, sizeof(ret->hosts));
-	read_text(rd, ret->header, sizeof(ret->header));
-	read_text(rd, ret->format, sizeof(ret->format));
-	read_text(rd, ret->env, sizeof(ret->env));
-	read_text(rd, ret->sentinel, sizeof(ret->sentinel));
+	fields_read(rd, meta_fields, ret);
 }
 
 void vault_put_ref(struct wr *wr, const struct vault_ref *ref)
@@ -188,70 +189,67 @@ void vault_read_ref(struct rd *rd, struct vault_ref *ret)
 
 /* ---- senders ---- */
 
+/* The meta data is before them. */
+static const struct field item_fields[] = {
+	FIELD_ENUM(vault_item, ref, VAULT_N_REFS),
+	FIELD_TEXT(vault_item, program),
+	FIELD_NUMBER(vault_item, refresh_s),
+	FIELD_NUMBER(vault_item, serial),
+	FIELD_NUMBER(vault_item, created_ms),
+	FIELD_NUMBER(vault_item, changed_ms),
+	FIELD_NUMBER(vault_item, used_ms),
+	FIELD_TEXT(vault_item, mask_head),
+	FIELD_TEXT(vault_item, mask_tail),
+	{0},
+};
+
 int vault_send_item(int sock, uint32_t id, const struct vault_item *item)
 {
 	uint8_t buf[sizeof(*item) + 64];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	vault_put_meta(&wr, &item->meta);
-	wr_u8(&wr, (uint8_t)item->ref);
-	wr_cstr(&wr, item->program);
-	wr_u32(&wr, item->refresh_s);
-	wr_u64(&wr, item->serial);
-	wr_u64(&wr, item->created_ms);
-	wr_u64(&wr, item->changed_ms);
-	wr_u64(&wr, item->used_ms);
-	wr_cstr(&wr, item->mask_head);
-	wr_cstr(&wr, item->mask_tail);
+	fields_write(&wr, item_fields, item);
 	return ipc_send_wr(sock, VAULT_ITEM, id, &wr, -1);
 }
 
+static const struct field changed_fields[] = {FIELD_ONE(uint64_t, 0, UINT64_MAX), {0}};
+
 int vault_send_changed(int sock, uint64_t generation)
 {
-	uint8_t buf[8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u64(&wr, generation);
-	return ipc_send_wr(sock, VAULT_CHANGED, 0, &wr, -1);
+	return chan_send(sock, VAULT_CHANGED, 0, changed_fields, &generation, -1);
 }
+
+static const struct field status_fields[] = {
+	FIELD_ENUM(vault_status, state, VAULT_N_STATES),
+	FIELD_ENUM(vault_status, key, VAULT_N_KEYS),
+	FIELD_ENUM(vault_status, memory, VAULT_N_MEMORIES),
+	FIELD_NUMBER(vault_status, n_items),
+	FIELD_NUMBER(vault_status, generation),
+	FIELD_TEXT(vault_status, text),
+	{0},
+};
 
 int vault_send_status(int sock, uint32_t id, const struct vault_status *status)
 {
-	uint8_t buf[sizeof(*status) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u8(&wr, (uint8_t)status->state);
-	wr_u8(&wr, (uint8_t)status->key);
-	wr_u8(&wr, (uint8_t)status->memory);
-	wr_u16(&wr, status->n_items);
-	wr_u64(&wr, status->generation);
-	wr_cstr(&wr, status->text);
-	return ipc_send_wr(sock, VAULT_STATUS_IS, id, &wr, -1);
+	return chan_send(sock, VAULT_STATUS_IS, id, status_fields, status, -1);
 }
+
+static const struct field done_fields[] = {
+	FIELD_CODE(vault_done, code),
+	FIELD_NUMBER(vault_done, number),
+	FIELD_TEXT(vault_done, text),
+	{0},
+};
 
 int vault_send_done(int sock, uint32_t id, const struct vault_done *done)
 {
-	uint8_t buf[sizeof(*done) + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_u32(&wr, (uint32_t)done->code);
-	wr_u64(&wr, done->number);
-	wr_cstr(&wr, done->text);
-	return ipc_send_wr(sock, VAULT_DONE, id, &wr, -1);
-}
-
-int vault_ask_admin(int sock)
-{
-	return vault_ask_plain(sock, VAULT_ADMIN, 0, -1);
+	return chan_send(sock, VAULT_DONE, id, done_fields, done, -1);
 }
 
 int vault_ask_channel(int sock, const char *sandbox, int fd)
 {
-	uint8_t buf[VAULT_MAX_SCOPE + 2];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, sandbox);
-	return ipc_send_wr(sock, VAULT_CHANNEL, 0, &wr, fd);
+	return chan_send_str(sock, VAULT_CHANNEL, 0, sandbox, VAULT_MAX_SCOPE, fd);
 }
 
 int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd)
@@ -296,16 +294,7 @@ int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, 
 
 int vault_ask_store(int sock, uint32_t id, const char *name, int fd)
 {
-	uint8_t buf[VAULT_MAX_NAME + 8];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, name);
-	return ipc_send_wr(sock, VAULT_STORE, id, &wr, fd);
-}
-
-int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd)
-{
-	return ipc_send(sock, (uint16_t)type, id, slice_of(NULL, 0), fd);
+	return chan_send_str(sock, VAULT_STORE, id, name, VAULT_MAX_NAME, fd);
 }
 
 /* ---- decoders ---- */
@@ -315,7 +304,7 @@ int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE])
 	struct rd rd = rd_init(ipc_body(msg));
 
 	read_scope(&rd, sandbox, false);
-	return msg->id == 0 ? ipc_finish(msg, VAULT_CHANNEL, &rd, true) : -EBADMSG;
+	return chan_finish(&vault_chan, msg, VAULT_CHANNEL, &rd);
 }
 
 int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret)
@@ -323,7 +312,7 @@ int vault_get_set(const struct ipc_msg *msg, struct vault_meta *ret)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	vault_read_meta(&rd, ret);
-	return ipc_finish(msg, VAULT_SET, &rd, true);
+	return chan_finish(&vault_chan, msg, VAULT_SET, &rd);
 }
 
 int vault_get_set_ref(
@@ -334,7 +323,7 @@ int vault_get_set_ref(
 	vault_read_meta(&rd, ret_meta);
 	vault_read_ref(&rd, ret_ref);
 	return ret_ref->kind == VAULT_REF_NONE ? -EBADMSG
-					       : ipc_finish(msg, VAULT_SET_REF, &rd, false);
+					       : chan_finish(&vault_chan, msg, VAULT_SET_REF, &rd);
 }
 
 int vault_get_remove(
@@ -344,7 +333,7 @@ int vault_get_remove(
 
 	read_name(&rd, name);
 	read_scope(&rd, scope, true);
-	return ipc_finish(msg, VAULT_REMOVE, &rd, false);
+	return chan_finish(&vault_chan, msg, VAULT_REMOVE, &rd);
 }
 
 int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret)
@@ -352,16 +341,8 @@ int vault_get_item(const struct ipc_msg *msg, struct vault_item *ret)
 	struct rd rd = rd_init(ipc_body(msg));
 
 	vault_read_meta(&rd, &ret->meta);
-	ret->ref = (enum vault_ref_kind)read_enum(&rd, VAULT_N_REFS);
-	read_text(&rd, ret->program, sizeof(ret->program));
-	ret->refresh_s = rd_u32(&rd);
-	ret->serial = rd_u64(&rd);
-	ret->created_ms = rd_u64(&rd);
-	ret->changed_ms = rd_u64(&rd);
-	ret->used_ms = rd_u64(&rd);
-	read_text(&rd, ret->mask_head, sizeof(ret->mask_head));
-	read_text(&rd, ret->mask_tail, sizeof(ret->mask_tail));
-	return ipc_finish(msg, VAULT_ITEM, &rd, false);
+	fields_read(&rd, item_fields, ret);
+	return chan_finish(&vault_chan, msg, VAULT_ITEM, &rd);
 }
 
 int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint64_t *ret_serial)
@@ -370,7 +351,7 @@ int vault_get_release(const struct ipc_msg *msg, char name[VAULT_MAX_NAME], uint
 
 	read_name(&rd, name);
 	*ret_serial = rd_u64(&rd);
-	return *ret_serial ? ipc_finish(msg, VAULT_RELEASE, &rd, true) : -EBADMSG;
+	return *ret_serial ? chan_finish(&vault_chan, msg, VAULT_RELEASE, &rd) : -EBADMSG;
 }
 
 int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME])
@@ -380,38 +361,20 @@ int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME])
 	read_name(&rd, name);
 	if (!rd.bad && !vault_name_is_token(name))
 		return -EBADMSG;
-	return ipc_finish(msg, VAULT_STORE, &rd, true);
+	return chan_finish(&vault_chan, msg, VAULT_STORE, &rd);
 }
 
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	*ret_generation = rd_u64(&rd);
-	return msg->id == 0 ? ipc_finish(msg, VAULT_CHANGED, &rd, false) : -EBADMSG;
+	return chan_get(&vault_chan, msg, VAULT_CHANGED, changed_fields, ret_generation);
 }
 
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	ret->state = (enum vault_state)read_enum(&rd, VAULT_N_STATES);
-	ret->key = (enum vault_key)read_enum(&rd, VAULT_N_KEYS);
-	ret->memory = (enum vault_memory)read_enum(&rd, VAULT_N_MEMORIES);
-	ret->n_items = rd_u16(&rd);
-	ret->generation = rd_u64(&rd);
-	read_text(&rd, ret->text, sizeof(ret->text));
-	return ipc_finish(msg, VAULT_STATUS_IS, &rd, false);
+	return chan_get(&vault_chan, msg, VAULT_STATUS_IS, status_fields, ret);
 }
 
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret)
 {
-	struct rd rd = rd_init(ipc_body(msg));
-
-	ret->code = (int32_t)rd_u32(&rd);
-	ret->number = rd_u64(&rd);
-	read_text(&rd, ret->text, sizeof(ret->text));
-	if (ret->code > 0 || ret->code < -4095)
-		return -EBADMSG;
-	return ipc_finish(msg, VAULT_DONE, &rd, false);
+	return chan_get(&vault_chan, msg, VAULT_DONE, done_fields, ret);
 }

@@ -178,8 +178,8 @@ int vault_send_changed(int sock, uint64_t generation) MUST_CHECK;
 int vault_send_status(int sock, uint32_t id, const struct vault_status *status) MUST_CHECK;
 int vault_send_done(int sock, uint32_t id, const struct vault_done *done) MUST_CHECK;
 
-/* peer's side; fds stay the caller's. */
-int vault_ask_admin(int sock) MUST_CHECK;
+/* peer's side; fds stay the caller's. ADMIN, UNLOCK, LIST, WATCH, STATUS, STOP:
+ * chan_send_plain. */
 int vault_ask_channel(int sock, const char *sandbox, int fd) MUST_CHECK;
 int vault_ask_set(int sock, uint32_t id, const struct vault_meta *meta, int fd) MUST_CHECK;
 int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
@@ -187,8 +187,6 @@ int vault_ask_set_ref(int sock, uint32_t id, const struct vault_meta *meta,
 int vault_ask_remove(int sock, uint32_t id, const char *name, const char *scope) MUST_CHECK;
 int vault_ask_release(int sock, uint32_t id, const char *name, uint64_t serial, int fd) MUST_CHECK;
 int vault_ask_store(int sock, uint32_t id, const char *name, int fd) MUST_CHECK;
-/* UNLOCK with a descriptor; LIST, WATCH, STATUS and STOP with -1. */
-int vault_ask_plain(int sock, enum vault_msg type, uint32_t id, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
 int vault_get_channel(const struct ipc_msg *msg, char sandbox[VAULT_MAX_SCOPE]) MUST_CHECK;

@@ -18,22 +18,31 @@ bool vault_control_is_good(const char *control)
 
 int vault_ask_scan(int sock, uint32_t id, const char *control, int fd)
 {
-	uint8_t buf[2 + VAULT_MAX_CONTROL];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_cstr(&wr, control);
-	return ipc_send_wr(sock, VAULT_SCAN, id, &wr, fd);
+	return chan_send_str(sock, VAULT_SCAN, id, control, VAULT_MAX_CONTROL, fd);
 }
 
 int vault_get_scan(const struct ipc_msg *msg, char control[VAULT_MAX_CONTROL + 1])
 {
-	struct rd rd = rd_init(ipc_body(msg));
+	int r = chan_get_str(&vault_chan, msg, VAULT_SCAN, control, VAULT_MAX_CONTROL + 1);
 
-	rd_cstr(&rd, control, VAULT_MAX_CONTROL + 1);
-	if (!rd.bad && !vault_control_is_good(control))
-		return -EBADMSG;
-	return ipc_finish(msg, VAULT_SCAN, &rd, true);
+	return r == 0 && !vault_control_is_good(control) ? -EBADMSG : r;
 }
+
+/* The list is behind them. */
+static const struct field scanned_fields[] = {
+	FIELD_NUMBER(vault_scanned, bytes),
+	FIELD_NUMBER(vault_scanned, n_looked),
+	FIELD_NUMBER(vault_scanned, n_left),
+	FIELD_NUMBER(vault_scanned, control),
+	FIELD_NUMBER(vault_scanned, n_found),
+	{0},
+};
+static const struct field found_fields[] = {
+	FIELD_STR(vault_found, name),
+	FIELD_STR(vault_found, scope),
+	FIELD_RANGE(vault_found, times, 1, UINT64_MAX),
+	{0},
+};
 
 int vault_send_scanned(int sock, uint32_t id, const struct vault_scanned *scanned)
 {
@@ -42,17 +51,10 @@ int vault_send_scanned(int sock, uint32_t id, const struct vault_scanned *scanne
 
 	if (scanned->n > VAULT_MAX_FOUND)
 		return -EMSGSIZE;
-	wr_u64(&wr, scanned->bytes);
-	wr_u16(&wr, scanned->n_looked);
-	wr_u16(&wr, scanned->n_left);
-	wr_u64(&wr, scanned->control);
-	wr_u16(&wr, scanned->n_found);
+	fields_write(&wr, scanned_fields, scanned);
 	wr_u8(&wr, (uint8_t)scanned->n);
-	for (size_t i = 0; i < scanned->n; i++) {
-		wr_cstr(&wr, scanned->v[i].name);
-		wr_cstr(&wr, scanned->v[i].scope);
-		wr_u64(&wr, scanned->v[i].times);
-	}
+	for (size_t i = 0; i < scanned->n; i++)
+		fields_write(&wr, found_fields, &scanned->v[i]);
 	return ipc_send_wr(sock, VAULT_SCANNED, id, &wr, -1);
 }
 
@@ -61,11 +63,7 @@ int vault_get_scanned(const struct ipc_msg *msg, struct vault_scanned *ret)
 	struct rd rd = rd_init(ipc_body(msg));
 	bool is_bad;
 
-	ret->bytes = rd_u64(&rd);
-	ret->n_looked = rd_u16(&rd);
-	ret->n_left = rd_u16(&rd);
-	ret->control = rd_u64(&rd);
-	ret->n_found = rd_u16(&rd);
+	fields_read(&rd, scanned_fields, ret);
 	ret->n = rd_u8(&rd);
 	if (ret->n > VAULT_MAX_FOUND)
 		return -EBADMSG;
@@ -74,11 +72,9 @@ int vault_get_scanned(const struct ipc_msg *msg, struct vault_scanned *ret)
 	for (size_t i = 0; i < ret->n; i++) {
 		struct vault_found *f = &ret->v[i];
 
-		rd_cstr(&rd, f->name, sizeof(f->name));
-		rd_cstr(&rd, f->scope, sizeof(f->scope));
-		f->times = rd_u64(&rd);
+		fields_read(&rd, found_fields, f);
 		is_bad = is_bad || rd.bad || !vault_name_is_good(f->name) ||
-			 (f->scope[0] && !vault_name_is_good(f->scope)) || !f->times;
+			 (f->scope[0] && !vault_name_is_good(f->scope));
 	}
-	return is_bad ? -EBADMSG : ipc_finish(msg, VAULT_SCANNED, &rd, false);
+	return is_bad ? -EBADMSG : chan_finish(&vault_chan, msg, VAULT_SCANNED, &rd);
 }

@@ -301,7 +301,7 @@ static void test_keeper_says_net_twice(void **state)
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
-	assert_int_equal(edge_ask_net(n->rig->keeper, fds[0]), 0);
+	assert_int_equal(chan_send_plain(n->rig->keeper, EDGE_NET, 0, fds[0]), 0);
 	assert_int_equal(rig_exit(n->rig), 4);
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);

@@ -434,7 +434,7 @@ struct net_rig *net_new_saved(const struct edge_ca *ca)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	n->fd = fds[0];
 	assert_int_equal(fd_set_nonblock(n->fd, true), 0);
-	assert_int_equal(edge_ask_net(n->rig->keeper, fds[1]), 0);
+	assert_int_equal(chan_send_plain(n->rig->keeper, EDGE_NET, 0, fds[1]), 0);
 	fd_close(&fds[1]);
 	net_until(n, n->ready);
 	return n;

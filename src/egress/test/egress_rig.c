@@ -299,7 +299,7 @@ void rig_resolver(struct rig *r, const char *text)
 {
 	AUTO_CLOSE int fd = text_file(text);
 
-	assert_int_equal(egress_ask_resolver(r->keeper, fd), 0);
+	assert_int_equal(chan_send_plain(r->keeper, EGRESS_RESOLVER, 0, fd), 0);
 }
 
 void rig_up(struct rig *r, const char *policy, const struct egress_config *config)

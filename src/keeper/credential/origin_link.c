@@ -389,7 +389,7 @@ static int push_opens(struct origin *o)
 
 		if (ex->fd < 0)
 			continue;
-		r = origin_ask_open(o->worker.sock, ex->gen << PLACE_BITS | i, ex->fd);
+		r = chan_send_plain(o->worker.sock, ORIGIN_OPEN, ex->gen << PLACE_BITS | i, ex->fd);
 		if (r < 0)
 			return r;
 		fd_close(&ex->fd);
@@ -433,7 +433,7 @@ static int send_config(struct keeper *k, struct origin *o)
 	if (r < 0)
 		return r;
 	o->worker.phase = chan_after(&origin_chan, o->worker.phase, ORIGIN_CONFIG);
-	r = origin_ask_roots(o->worker.sock, roots);
+	r = chan_send_plain(o->worker.sock, ORIGIN_ROOTS, 0, roots);
 	if (r == 0)
 		o->worker.phase = chan_after(&origin_chan, o->worker.phase, ORIGIN_ROOTS);
 	return r;

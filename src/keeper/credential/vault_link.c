@@ -180,7 +180,7 @@ static int ask_list(struct keeper *k)
 {
 	struct vault_link *v = k->vault;
 	uint32_t id = next_id(v);
-	int r = vault_ask_plain(v->sock, VAULT_LIST, id, -1);
+	int r = chan_send_plain(v->sock, VAULT_LIST, id, -1);
 
 	if (r < 0)
 		return r;
@@ -220,7 +220,7 @@ static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err
 			err, -EBADMSG, "the vault has a different build: restart the sandbox");
 	v->phase = VAULT_PHASE_SANDBOX;
 	/* In this order: no change between the two is lost. */
-	r = vault_ask_plain(v->sock, VAULT_WATCH, next_id(v), -1);
+	r = chan_send_plain(v->sock, VAULT_WATCH, next_id(v), -1);
 	return r < 0 ? r : ask_list(k);
 }
 

@@ -94,7 +94,8 @@ bool link_want_vault(struct keeper *k)
 
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd >= 0 && (k->links[i].is_first || !first_link(k)))
-			is_asked = keeper_want_vault(k->links[i].fd) == 0 || is_asked;
+			is_asked = chan_send_plain(k->links[i].fd, KEEPER_WANT_VAULT, 0, -1) == 0 ||
+				   is_asked;
 	return is_asked;
 }
 

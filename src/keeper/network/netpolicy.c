@@ -135,7 +135,7 @@ static int send_resolver(struct keeper *k)
 	again = sealed_file_open(fd);
 	if (again < 0)
 		return again;
-	r = egress_ask_resolver(k->egress->worker.sock, again);
+	r = chan_send_plain(k->egress->worker.sock, EGRESS_RESOLVER, 0, again);
 	if (r == 0)
 		k->netpolicy->resolver = st;
 	return r;

@@ -134,9 +134,9 @@ static void tell(struct cred_run *run, enum lie lie)
 		r = origin_send_result(s, run->exchange, &used);
 		break;
 	case LIE_WANT_TWICE:
-		r = origin_send_want(s, 5);
+		r = chan_send_plain(s, ORIGIN_WANT, 5, -1);
 		(void)cred_must_get_socket_open();
-		r |= origin_send_want(s, 5);
+		r |= chan_send_plain(s, ORIGIN_WANT, 5, -1);
 		break;
 	case LIE_NEED_TWICE:
 		assert_int_equal(cred_want(s, 1), EGRESS_CONNECTED);
@@ -171,11 +171,11 @@ static void too_many_connections_are_wanted(void **state)
 	struct cred_run run = cred_run_up();
 
 	for (uint32_t i = 0; i < ORIGIN_MAX_CONNS; i++) {
-		assert_int_equal(origin_send_want(run.origin, i), 0);
+		assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, i, -1), 0);
 		(void)cred_must_get_socket_open();
 	}
 	assert_true(rig_k.origins->list[0].worker.alive);
-	assert_int_equal(origin_send_want(run.origin, 1000), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 1000, -1), 0);
 	must_be_killed(1);
 	cred_run_down(&run);
 }
@@ -284,7 +284,7 @@ static void lie_about(struct cred_run *run, const char *addr, int fd)
 	uint32_t exchange;
 
 	(void)!str_copy(result.addr, sizeof(result.addr), addr);
-	assert_int_equal(origin_send_want(run->origin, 1), 0);
+	assert_int_equal(chan_send_plain(run->origin, ORIGIN_WANT, 1, -1), 0);
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(egress_send_result(rig_egress, exchange, &result, fd), 0);
 }
@@ -340,12 +340,12 @@ static void a_connection_for_an_origin_that_has_ended(void **state)
 	uint32_t exchange;
 	char none;
 
-	assert_int_equal(origin_send_want(run.origin, 1), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 1, -1), 0);
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(kill(rig_k.origins->list[0].worker.child.pid, SIGKILL), 0);
 	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 	next = cred_run_up();
-	assert_int_equal(origin_send_want(next.origin, 1), 0);
+	assert_int_equal(chan_send_plain(next.origin, ORIGIN_WANT, 1, -1), 0);
 	(void)cred_must_get_socket_open();
 	assert_int_equal(egress_send_result(rig_egress, exchange, &result, fd), 0);
 	fd_close(&fd);
@@ -532,7 +532,7 @@ static void give_vault_over(int link)
 	assert_int_equal(ipc_pair(pair), 0);
 	fd_close(&cred_vault);
 	cred_vault = pair[0];
-	assert_int_equal(keeper_give_vault(link, pair[1]), 0);
+	assert_int_equal(chan_send_plain(link, KEEPER_VAULT, 0, pair[1]), 0);
 	(void)close(pair[1]);
 }
 
@@ -609,7 +609,7 @@ static void a_new_sbxd_gives_a_channel(void **state)
 static void what_comes_with_a_vault_is_a_channel(void **state)
 {
 	vault_start(&rig_k);
-	assert_int_equal(keeper_give_vault(rig_sbxd, -1), 0);
+	assert_int_equal(chan_send_plain(rig_sbxd, KEEPER_VAULT, 0, -1), 0);
 	RIG_UNTIL(rig_k.links[0].fd < 0);
 	assert_int_equal(rig_k.vault->sock, -1);
 }

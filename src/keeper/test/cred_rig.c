@@ -116,7 +116,7 @@ void cred_accept(void)
 	fd_close(&cred_vault);
 	assert_int_equal(ipc_pair(pair), 0);
 	cred_vault = pair[0];
-	assert_int_equal(keeper_give_vault(rig_sbxd, pair[1]), 0);
+	assert_int_equal(chan_send_plain(rig_sbxd, KEEPER_VAULT, 0, pair[1]), 0);
 	(void)close(pair[1]);
 	RIG_UNTIL(rig_k.vault->sock >= 0);
 }
@@ -253,7 +253,7 @@ enum egress_outcome cred_want(int origin, uint32_t id)
 	AUTO_CLOSE int fd = cred_connect();
 	uint32_t exchange;
 
-	assert_int_equal(origin_send_want(origin, id), 0);
+	assert_int_equal(chan_send_plain(origin, ORIGIN_WANT, id, -1), 0);
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(egress_send_result(rig_egress, exchange, &result, fd), 0);
 	assert_int_equal(egress_send_closed(rig_egress, exchange, 0, 0), 0);

@@ -254,25 +254,25 @@ static void what_egress_meets_is_said(void **state)
 	const struct egress_result result = {EGRESS_REFUSED, "127.0.0.1", "connection refused"};
 	uint32_t exchange;
 
-	assert_int_equal(origin_send_want(run.origin, 1), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 1, -1), 0);
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(egress_send_result(rig_egress, exchange, &result, -1), 0);
 	assert_int_equal(cred_must_get_socket(run.origin, 1), EGRESS_REFUSED);
 	/* egress ends in the middle */
-	assert_int_equal(origin_send_want(run.origin, 2), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 2, -1), 0);
 	(void)cred_must_get_socket_open();
 	egress_kill(&rig_k);
 	assert_int_equal(cred_must_get_socket(run.origin, 2), EGRESS_UNREACHABLE);
 	/* and is back before its grace is over */
 	rig_k.egress->lost_ms = clock_mono_ms();
-	assert_int_equal(origin_send_want(run.origin, 3), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 3, -1), 0);
 	rig_must_be_quiet(run.origin);
 	rig_bring_egress_up();
 	(void)cred_must_get_socket_open();
 	egress_kill(&rig_k);
 	assert_int_equal(cred_must_get_socket(run.origin, 3), EGRESS_UNREACHABLE);
 	rig_k.egress->lost_ms = 1;
-	assert_int_equal(origin_send_want(run.origin, 4), 0);
+	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 4, -1), 0);
 	assert_int_equal(cred_must_get_socket(run.origin, 4), EGRESS_UNREACHABLE);
 	cred_run_down(&run);
 }
@@ -569,7 +569,7 @@ static void the_guest_is_told_what_to_trust(void **state)
 	rig_put_edge(EDGE_PHASE_CONNECT);
 	assert_int_equal(edge_send_ca(rig_edge, &ca), 0);
 	RIG_UNTIL(rig_k.trust->has_ca);
-	assert_int_equal(edge_send_ready(rig_edge), 0);
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_READY, 0, -1), 0);
 	must_trust(PEM, NULL);
 	cred_vault_up();
 	must_trust(PEM, "DEMO_KEY=dk-proxy-managed-0123");

@@ -84,7 +84,7 @@ static int claim(void)
 {
 	struct keeper_done done;
 
-	assert_int_equal(keeper_ask_claim(rig_sbxd, 7), 0);
+	assert_int_equal(chan_send_plain(rig_sbxd, KEEPER_CLAIM, 7, -1), 0);
 	rig_must_get(rig_sbxd, KEEPER_DONE);
 	assert_int_equal(rig_msg.id, 7);
 	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);

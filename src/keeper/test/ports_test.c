@@ -102,7 +102,7 @@ static void a_connection_goes_to_edge_and_is_no_session(void **state)
 	assert_int_equal(send(client, "abc", 3, 0), 3);
 	assert_int_equal(recv(edge, buf, 3, MSG_WAITALL), 3);
 	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);
-	assert_int_equal(edge_send_closed(rig_edge, id), 0);
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_CLOSED, id, -1), 0);
 	RIG_UNTIL(rig_k.ports->n_conns == 0);
 	assert_true(rig_k.edge->worker.alive);
 }
@@ -230,7 +230,7 @@ static void without_edge_who_connects_waits(void **state)
 	(void)rig_run_until(-1, 50);
 	assert_int_equal(rig_k.ports->n_accepted, 0);
 	rig_put_edge(EDGE_PHASE_CONNECT);
-	assert_int_equal(edge_send_ready(rig_edge), 0);
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_READY, 0, -1), 0);
 	edge = must_open(&id, "/tcp/80");
 	assert_int_equal(rig_k.ports->n_conns, 1);
 	edge_kill(&rig_k);

@@ -110,7 +110,7 @@ static void count_violation(struct keeper *k, struct worker *w)
 int edge_send_net(struct keeper *k, struct err *err)
 {
 	AUTO_CLOSE int port = hands_connect(k, HANDS_NET, err);
-	int r = port < 0 ? port : edge_ask_net(k->edge->worker.sock, port);
+	int r = port < 0 ? port : chan_send_plain(k->edge->worker.sock, EDGE_NET, 0, port);
 
 	return port < 0 || r == 0 ? r : err_errno(err, r, "did not take the guest's network");
 }

@@ -87,7 +87,7 @@ static void push_streams(struct keeper *k)
 		if (a->streams[i].fd < 0)
 			continue;
 		/* A few small messages: when they do not fit it does not read, and is of no use. */
-		if (ssh_agent_ask_open(a->worker.sock, i + 1, a->streams[i].fd) < 0) {
+		if (chan_send_plain(a->worker.sock, SSH_AGENT_OPEN, i + 1, a->streams[i].fd) < 0) {
 			ssh_agent_kill(k);
 			return;
 		}

@@ -75,16 +75,16 @@ static void test_a_keeper_that_begins_badly(void **state)
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		if (i == 0) /* before anything else */
-			assert_int_equal(origin_ask_open(r->keeper, 1, pair[0]), 0);
+			assert_int_equal(chan_send_plain(r->keeper, ORIGIN_OPEN, 1, pair[0]), 0);
 		if (i == 1)
-			assert_int_equal(origin_ask_roots(r->keeper, none), 0);
+			assert_int_equal(chan_send_plain(r->keeper, ORIGIN_ROOTS, 0, none), 0);
 		if (i == 2) /* no service */
 			assert_int_equal(origin_ask_config(r->keeper, &good, none), 0);
 		if (i == 3) /* not canonical */
 			assert_int_equal(origin_ask_config(r->keeper, &odd, service), 0);
 		if (i == 4) { /* no roots: nothing could be verified */
 			assert_int_equal(origin_ask_config(r->keeper, &good, service), 0);
-			assert_int_equal(origin_ask_roots(r->keeper, none), 0);
+			assert_int_equal(chan_send_plain(r->keeper, ORIGIN_ROOTS, 0, none), 0);
 		}
 		assert_int_equal(rig_exit(r), 4);
 		(void)close(pair[0]);
@@ -159,7 +159,7 @@ static void test_a_keeper_that_does_not_read(void **state)
 		int pair[2];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-		if (origin_ask_open(r->keeper, r->n_ids + 1, pair[1]) < 0) {
+		if (chan_send_plain(r->keeper, ORIGIN_OPEN, r->n_ids + 1, pair[1]) < 0) {
 			(void)close(pair[0]);
 			(void)close(pair[1]);
 			break;

@@ -163,7 +163,7 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 	(void)PEM_write_bio_X509(bio, rig_ca.cert);
 	n = BIO_get_mem_data(bio, &pem);
 	file = rig_file(pem, (size_t)n);
-	assert_int_equal(origin_ask_roots(r->keeper, file), 0);
+	assert_int_equal(chan_send_plain(r->keeper, ORIGIN_ROOTS, 0, file), 0);
 	(void)close(file);
 	BIO_free(bio);
 }
@@ -325,7 +325,7 @@ int rig_open(struct rig *r)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(origin_ask_open(r->keeper, ++r->n_ids, pair[1]), 0);
+	assert_int_equal(chan_send_plain(r->keeper, ORIGIN_OPEN, ++r->n_ids, pair[1]), 0);
 	(void)close(pair[1]);
 	set_timeouts(pair[0]);
 	return pair[0];

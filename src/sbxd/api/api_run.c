@@ -148,7 +148,7 @@ static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 			stop);
 	} else {
 		c->ask_id = keeper_next_ask(d);
-		if (keeper_ask_suspend(k->sock, c->ask_id) < 0)
+		if (chan_send_plain(k->sock, KEEPER_SUSPEND, c->ask_id, -1) < 0)
 			api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		else
 			conn_wait(d, c, wait_suspend, row->spec.id, SUSPEND_MS);
@@ -334,7 +334,7 @@ static void wait_ask_stats(struct sbxd *d, struct conn *c, bool late)
 	if (!k)
 		return;
 	c->ask_id = keeper_next_ask(d);
-	if (keeper_ask_stats(k->sock, c->ask_id) < 0) {
+	if (chan_send_plain(k->sock, KEEPER_STATS, c->ask_id, -1) < 0) {
 		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}

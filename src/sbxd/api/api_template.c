@@ -166,7 +166,7 @@ static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);
-	if (keeper_ask_freeze(k->sock, c->ask_id) < 0) {
+	if (chan_send_plain(k->sock, KEEPER_FREEZE, c->ask_id, -1) < 0) {
 		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}

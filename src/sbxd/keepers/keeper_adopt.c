@@ -102,7 +102,7 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 		return;
 	}
 	k->seeking = false;
-	if (keeper_ask_ping(k->sock, 0) < 0)
+	if (chan_send_plain(k->sock, KEEPER_PING, 0, -1) < 0)
 		log_warn("keeper of %s does not read", k->id);
 	if (k->asked_stop)
 		keeper_stop(d, k, 0);

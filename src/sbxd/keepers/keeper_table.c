@@ -166,7 +166,8 @@ void keeper_freshen(struct keeper *k)
 	if (k->sock < 0 || !k->has_state || k->ping_ms || now - k->last_word_ms < KEEPER_FRESH_MS)
 		return;
 	/* One that does not even empty its channel has been silent for long. */
-	note_owed(k, keeper_ask_ping(k->sock, 0) == 0 ? now : now - KEEPER_PATIENCE_MS);
+	note_owed(k,
+		chan_send_plain(k->sock, KEEPER_PING, 0, -1) == 0 ? now : now - KEEPER_PATIENCE_MS);
 }
 
 static uint64_t patience_ms(const struct keeper *k)

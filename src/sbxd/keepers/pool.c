@@ -351,7 +351,7 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 	remove_file(spec->id, MARK);
 	k->pool.ask = keeper_next_ask(d);
 	k->pool.accel = spec->accel;
-	r = keeper_ask_claim(k->sock, k->pool.ask);
+	r = chan_send_plain(k->sock, KEEPER_CLAIM, k->pool.ask, -1);
 	if (r < 0)
 		return err_errno(err, r, "claiming a VM");
 	k->pool.place = POOL_CLAIMED;

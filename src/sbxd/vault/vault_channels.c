@@ -46,7 +46,7 @@ static int give_channel(struct sbxd *d, struct keeper *k)
 	if (r < 0)
 		return r;
 	/* One that does not read asks again when it does. */
-	(void)!keeper_give_vault(k->sock, of_keeper);
+	(void)!chan_send_plain(k->sock, KEEPER_VAULT, 0, of_keeper);
 	k->wants_vault = false;
 	k->vault_given_ms = clock_mono_ms();
 	return 0;

@@ -145,7 +145,7 @@ static int replace_vault(struct vault_link *v, const char *why)
 	log_info("replacing the vault: %s", why);
 	v->phase = VAULT_PHASE_END;
 	v->connected_ms = clock_mono_ms(); /* from when its end is waited for */
-	return vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
+	return chan_send_plain(v->sock, VAULT_STOP, 0, -1);
 }
 
 static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
@@ -155,7 +155,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	int r = chan_get_hello(msg, build);
 
 	if (r == 0 && !v->is_owner)
-		r = vault_ask_admin(v->sock);
+		r = chan_send_plain(v->sock, VAULT_ADMIN, 0, -1);
 	if (r < 0)
 		return r;
 	v->has_said = true;
@@ -617,7 +617,7 @@ void vault_link_done(struct sbxd *d)
 
 	if (!is_needed(d)) {
 		if (is_up(v))
-			(void)!vault_ask_plain(v->sock, VAULT_STOP, 0, -1);
+			(void)!chan_send_plain(v->sock, VAULT_STOP, 0, -1);
 		else if (v->child.pidfd >= 0)
 			hands_signal(v->child.pidfd, HANDS_TERM);
 		if (v->listen_fd >= 0 || is_up(v))

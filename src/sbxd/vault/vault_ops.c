@@ -262,7 +262,7 @@ int vault_op_send(struct sbxd *d, struct vault_op *op)
 	case VAULT_SCAN:
 		return vault_ask_scan(sock, op->id, op->control, op->fd);
 	default:
-		return vault_ask_plain(sock, op->ask, op->id, op->fd);
+		return chan_send_plain(sock, op->ask, op->id, op->fd);
 	}
 }
 

@@ -435,10 +435,11 @@ static void test_a_keeper_that_breaks_the_protocol(void **state)
 	struct rig r;
 
 	rig_start(&r);
-	assert_int_equal(ssh_agent_ask_open(r.keeper, 1, 0), 0); /* before CONFIG */
+	assert_int_equal(chan_send_plain(r.keeper, SSH_AGENT_OPEN, 1, 0), 0); /* before CONFIG */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
-	assert_int_equal(ssh_agent_send_closed(r.keeper, 1), 0); /* not its to say */
+	assert_int_equal(
+		chan_send_plain(r.keeper, SSH_AGENT_CLOSED, 1, -1), 0); /* not its to say */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
 	fd_close(&r.keeper);

@@ -170,7 +170,7 @@ static void give_vault(struct credrig *c)
 	if (c->vault_pid == 0 || ipc_pair(fds) < 0)
 		return;
 	if (vault_ask_channel(c->owner, CREDRIG_ID, fds[0]) == 0)
-		(void)!keeper_give_vault(c->sbxd, fds[1]);
+		(void)!chan_send_plain(c->sbxd, KEEPER_VAULT, 0, fds[1]);
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
 }

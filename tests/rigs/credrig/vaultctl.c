@@ -60,7 +60,7 @@ static int ask(int vault, int argc, char **argv)
 	if (strcmp(verb, "rm") == 0 && argc == 4)
 		return vault_ask_remove(vault, ID, argv[2], argv[3]);
 	if (strcmp(verb, "stop") == 0)
-		return vault_ask_plain(vault, VAULT_STOP, ID, -1);
+		return chan_send_plain(vault, VAULT_STOP, ID, -1);
 	die("what?");
 }
 
@@ -75,7 +75,8 @@ int main(int argc, char **argv)
 	if (vault < 0)
 		die("%s", err.text);
 	next(vault, &msg);
-	if (msg.type != VAULT_HELLO || vault_ask_admin(vault) < 0 || ask(vault, argc, argv) < 0)
+	if (msg.type != VAULT_HELLO || chan_send_plain(vault, VAULT_ADMIN, 0, -1) < 0 ||
+		ask(vault, argc, argv) < 0)
 		die("the vault does not take it");
 	do
 		next(vault, &msg);

@@ -50,7 +50,7 @@ static int greet_and_say_ready(void)
 	if (r < 0)
 		return r;
 	wait_for_message();
-	return edge_send_ready(CONTROL);
+	return chan_send_plain(CONTROL, EDGE_READY, 0, -1);
 }
 
 static struct edge_ask some_ask(enum edge_ask_kind kind)
@@ -91,9 +91,10 @@ static int misbehave(enum hostile how)
 	case EXTRA_FD:
 		return ipc_send(CONTROL, EDGE_HELLO, 0, slice_of("\5\0000.1.0", 7), CONTROL);
 	case READY_TWICE:
-		return greet_and_say_ready() < 0 ? -1 : edge_send_ready(CONTROL);
+		return greet_and_say_ready() < 0 ? -1 : chan_send_plain(CONTROL, EDGE_READY, 0, -1);
 	case UNKNOWN_STREAM:
-		return greet_and_say_ready() < 0 ? -1 : edge_send_closed(CONTROL, 77);
+		return greet_and_say_ready() < 0 ? -1
+						 : chan_send_plain(CONTROL, EDGE_CLOSED, 77, -1);
 	case UNUSED_NUMBER:
 		return greet_and_say_ready() < 0
 			       ? -1

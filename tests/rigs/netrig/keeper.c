@@ -165,9 +165,9 @@ static int on_egress_hello(struct rig *r, const struct ipc_msg *msg, struct err 
 	}
 	if (n == 0 && r->o.resolver) {
 		resolver = open(r->o.resolver, O_RDONLY | O_CLOEXEC);
-		n = resolver < 0
-			    ? -errno
-			    : SEND(r->egress.sock, egress_ask_resolver(r->egress.sock, resolver));
+		n = resolver < 0 ? -errno
+				 : SEND(r->egress.sock, chan_send_plain(r->egress.sock,
+								EGRESS_RESOLVER, 0, resolver));
 	}
 	return n < 0 ? err_errno(err, n, "configuring egress") : give_egress_policy(r, err);
 }
@@ -276,7 +276,7 @@ static int give_net(struct rig *r, struct err *err)
 		n = rig_wire_start(r, &r->net, true, fds[0]);
 	}
 	if (n == 0)
-		n = SEND(r->edge.sock, edge_ask_net(r->edge.sock, theirs));
+		n = SEND(r->edge.sock, chan_send_plain(r->edge.sock, EDGE_NET, 0, theirs));
 	return n < 0 ? err_errno(err, n, "giving edge its wire") : 0;
 }
 

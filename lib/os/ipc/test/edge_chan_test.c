@@ -44,7 +44,7 @@ static void test_edge_to_keeper(void **state)
 	receive(EDGE_HELLO, 0);
 	assert_int_equal(chan_get_hello(&msg, build), 0);
 	assert_string_equal(build, "build 1");
-	assert_int_equal(edge_send_ready(pair[0]), 0);
+	assert_int_equal(chan_send_plain(pair[0], EDGE_READY, 0, -1), 0);
 	receive(EDGE_READY, 0);
 	assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 	assert_int_equal(edge_send_opened(pair[0], 7, 404), 0);
@@ -55,7 +55,7 @@ static void test_edge_to_keeper(void **state)
 	receive(EDGE_REFUSED, 8);
 	assert_int_equal(edge_get_refused(&msg, &reason), 0);
 	assert_int_equal(reason, EDGE_REASON_GONE);
-	assert_int_equal(edge_send_closed(pair[0], 9), 0);
+	assert_int_equal(chan_send_plain(pair[0], EDGE_CLOSED, 9, -1), 0);
 	receive(EDGE_CLOSED, 9);
 	assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
 	assert_int_equal(edge_send_lost(pair[0], "the guest broke the protocol"), 0);
@@ -131,7 +131,7 @@ static void test_ask_and_verdict(void **state)
 	assert_string_equal(got.method, "POST");
 	assert_string_equal(got.url, "/a/b");
 	assert_string_equal(got.fault, "");
-	assert_int_equal(edge_ask_net(pair[0], 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], EDGE_NET, 0, 0), 0);
 	receive(EDGE_NET, 0);
 	assert_int_equal(chan_get_plain(&edge_chan, &msg, EDGE_NET), 0);
 	assert_int_equal(edge_answer_ask(pair[0], 12, &verdict, -1), 0);

@@ -68,7 +68,7 @@ static void test_keeper_to_egress(void **state)
 	struct egress_open got;
 	char sandbox[EGRESS_MAX_NAME];
 
-	assert_int_equal(egress_ask_resolver(pair[0], 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], EGRESS_RESOLVER, 0, 0), 0);
 	receive(EGRESS_RESOLVER, 0);
 	assert_int_equal(chan_get_plain(&egress_chan, &msg, EGRESS_RESOLVER), 0);
 	assert_true(msg.fd > 2 && fcntl(msg.fd, F_GETFD) == FD_CLOEXEC);

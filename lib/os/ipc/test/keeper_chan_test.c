@@ -106,6 +106,24 @@ static void state_message(void **state)
 	assert_int_equal(keeper_get_state(&msg, &out), -EBADMSG);
 }
 
+/* The row of a message says which it is, and whether it has an id and a descriptor. */
+static void a_message_that_its_row_does_not_permit_is_refused(void **state)
+{
+	struct keeper_hello in = {.build = "1.0", .id = "0123456789ab", .pid = 77}, out;
+
+	assert_int_equal(keeper_send_hello(pair[0], &in), 0);
+	must_get(KEEPER_HELLO, 0);
+	msg.id = 1;
+	assert_int_equal(keeper_get_hello(&msg, &out), -EBADMSG);
+	msg.id = 0;
+	msg.type = KEEPER_STATE;
+	assert_int_equal(keeper_get_hello(&msg, &out), -EBADMSG);
+	msg.type = KEEPER_HELLO;
+	assert_int_equal(keeper_get_hello(&msg, &out), 0);
+	msg.fd = dup(pair[0]);
+	assert_int_equal(keeper_get_hello(&msg, &out), -EBADMSG);
+}
+
 static void done(void **state)
 {
 	struct keeper_done out;
@@ -147,12 +165,12 @@ static void questions(void **state)
 	char path[KEEPER_MAX_PATH];
 	uint32_t ms;
 
-	assert_int_equal(keeper_ask_ping(pair[0], 1), 0);
+	assert_int_equal(chan_send_plain(pair[0], KEEPER_PING, 1, -1), 0);
 	must_get(KEEPER_PING, 1);
 	assert_int_equal(keeper_get_nothing(&msg), 0);
 	msg.n = 1;
 	assert_int_equal(keeper_get_nothing(&msg), -EBADMSG);
-	assert_int_equal(keeper_ask_stats(pair[0], 2), 0);
+	assert_int_equal(chan_send_plain(pair[0], KEEPER_STATS, 2, -1), 0);
 	must_get(KEEPER_STATS, 2);
 	assert_int_equal(keeper_get_nothing(&msg), 0);
 	assert_int_equal(keeper_ask_stop(pair[0], 3, 1500), 0);
@@ -195,7 +213,7 @@ static void frozen(void **state)
 {
 	struct keeper_frozen in = {.code = -EIO, .layers = {3, 4}, .text = "why"}, out;
 
-	assert_int_equal(keeper_ask_freeze(pair[0], 5), 0);
+	assert_int_equal(chan_send_plain(pair[0], KEEPER_FREEZE, 5, -1), 0);
 	must_get(KEEPER_FREEZE, 5);
 	assert_int_equal(keeper_get_nothing(&msg), 0);
 	assert_int_equal(keeper_send_frozen(pair[0], 5, &in), 0);
@@ -215,6 +233,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
 	const struct CMUnitTest tests[] = {
 		TEST(hello),
+		TEST(a_message_that_its_row_does_not_permit_is_refused),
 		TEST(state_message),
 		TEST(done),
 		TEST(stats),

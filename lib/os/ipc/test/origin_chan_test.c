@@ -64,7 +64,7 @@ static void test_origin_to_keeper(void **state)
 	receive(ORIGIN_CLOSED, 5);
 	assert_int_equal(origin_get_closed(&msg, &up, &down), 0);
 	assert_true(up == 1 && down == UINT64_MAX);
-	assert_int_equal(origin_send_want(pair[0], 6), 0);
+	assert_int_equal(chan_send_plain(pair[0], ORIGIN_WANT, 6, -1), 0);
 	receive(ORIGIN_WANT, 6);
 	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_WANT), 0);
 }
@@ -107,10 +107,10 @@ static void test_keeper_to_origin(void **state)
 	assert_int_equal(origin_get_config(&msg, &got_config), 0);
 	assert_memory_equal(&got_config, &config, sizeof(config));
 	assert_true(msg.fd > 2 && fcntl(msg.fd, F_GETFD) == FD_CLOEXEC);
-	assert_int_equal(origin_ask_roots(pair[0], 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], ORIGIN_ROOTS, 0, 0), 0);
 	receive(ORIGIN_ROOTS, 0);
 	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_ROOTS), 0);
-	assert_int_equal(origin_ask_open(pair[0], 3, 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], ORIGIN_OPEN, 3, 0), 0);
 	receive(ORIGIN_OPEN, 3);
 	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_OPEN), 0);
 	assert_int_equal(origin_answer_want(pair[0], 4, &socket, 0), 0);

@@ -56,10 +56,10 @@ static void test_there_and_back(void **state)
 	receive(ssh_agent_answer_ask(pair[0], 7, true));
 	assert_int_equal(ssh_agent_get_verdict(&msg, &allowed), 0);
 	assert_true(allowed);
-	receive(ssh_agent_ask_open(pair[0], 3, 0));
+	receive(chan_send_plain(pair[0], SSH_AGENT_OPEN, 3, 0));
 	assert_int_equal(chan_get_plain(&ssh_agent_chan, &msg, SSH_AGENT_OPEN), 0);
 	assert_int_equal(chan_get_plain(&ssh_agent_chan, &msg, SSH_AGENT_CLOSED), -EBADMSG);
-	receive(ssh_agent_send_closed(pair[0], 3));
+	receive(chan_send_plain(pair[0], SSH_AGENT_CLOSED, 3, -1));
 	assert_int_equal(chan_get_plain(&ssh_agent_chan, &msg, SSH_AGENT_CLOSED), 0);
 }
 
@@ -74,7 +74,7 @@ static void test_refused(void **state)
 	config.rules[0][0] = '\0';
 	receive(ssh_agent_ask_config(pair[0], &config, 0));
 	assert_int_equal(ssh_agent_get_config(&msg, &got), -EBADMSG);
-	receive(ssh_agent_ask_open(pair[0], 1, -1));
+	receive(chan_send_plain(pair[0], SSH_AGENT_OPEN, 1, -1));
 	assert_int_equal(chan_get_plain(&ssh_agent_chan, &msg, SSH_AGENT_OPEN), -EBADMSG);
 	ask.comment[0] = '\n';
 	receive(ssh_agent_send_ask(pair[0], 1, &ask));

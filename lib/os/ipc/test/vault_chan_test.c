@@ -125,10 +125,10 @@ static void test_peer_to_vault(void **state)
 	assert_int_equal(vault_ask_channel(pair[0], "sandbox-1", -1), 0);
 	receive(VAULT_CHANNEL, 0);
 	assert_int_equal(vault_get_channel(&msg, scope), -EBADMSG);
-	assert_int_equal(vault_ask_plain(pair[0], VAULT_UNLOCK, 5, 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], VAULT_UNLOCK, 5, 0), 0);
 	receive(VAULT_UNLOCK, 5);
 	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_UNLOCK), 0);
-	assert_int_equal(vault_ask_plain(pair[0], VAULT_LIST, 6, -1), 0);
+	assert_int_equal(chan_send_plain(pair[0], VAULT_LIST, 6, -1), 0);
 	receive(VAULT_LIST, 6);
 	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_LIST), 0);
 	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_WATCH), -EBADMSG);
@@ -235,10 +235,10 @@ static void test_fds_and_lengths(void **state)
 	assert_int_equal(vault_ask_release(pair[0], 1, "a", 0, 0), 0);
 	receive(VAULT_RELEASE, 1);
 	assert_int_equal(vault_get_release(&msg, name, &serial), -EBADMSG);
-	assert_int_equal(vault_ask_plain(pair[0], VAULT_LIST, 1, 0), 0);
+	assert_int_equal(chan_send_plain(pair[0], VAULT_LIST, 1, 0), 0);
 	receive(VAULT_LIST, 1);
 	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_LIST), -EBADMSG);
-	assert_int_equal(vault_ask_plain(pair[0], VAULT_STOP, 1, -1), 0);
+	assert_int_equal(chan_send_plain(pair[0], VAULT_STOP, 1, -1), 0);
 	receive(VAULT_STOP, 1);
 	assert_int_equal(chan_get_plain(&vault_chan, &msg, VAULT_STOP), -EBADMSG);
 	assert_int_equal(vault_ask_set_ref(pair[0], 2, &meta, &ref), 0);

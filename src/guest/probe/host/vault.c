@@ -54,7 +54,8 @@ static int find_vault(int fd, struct vault_item *ret)
 	struct vault_item item;
 	int n = 0;
 
-	if (vault_ask_admin(fd) < 0 || vault_ask_plain(fd, VAULT_LIST, 1, -1) < 0)
+	if (chan_send_plain(fd, VAULT_ADMIN, 0, -1) < 0 ||
+		chan_send_plain(fd, VAULT_LIST, 1, -1) < 0)
 		return -EPROTO;
 	while (next_vault(fd, &msg) && msg.type == VAULT_ITEM && vault_get_item(&msg, &item) == 0) {
 		if (!ret->serial && !item.meta.scope[0] && item.ref == VAULT_REF_NONE)
@@ -76,7 +77,7 @@ static void ask_vault(const char *path, enum way way, const struct vault_item *i
 		return;
 	/* A vault that has hung up gives -EPIPE: that is what we are here for. */
 	if (way != WITHOUT_ROLE)
-		said = vault_ask_admin(fd);
+		said = chan_send_plain(fd, VAULT_ADMIN, 0, -1);
 	if (way == OWN_CHANNEL)
 		said = vault_ask_channel(fd, "probe", pair[1]);
 	said = vault_ask_release(

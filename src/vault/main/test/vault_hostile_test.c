@@ -82,7 +82,7 @@ static void test_two_roles(void **state)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s");
 
-	assert_int_equal(vault_ask_admin(keeper), 0);
+	assert_int_equal(chan_send_plain(keeper, VAULT_ADMIN, 0, -1), 0);
 	assert_true(rig_is_dropped(keeper));
 	assert_serves();
 }
@@ -366,7 +366,7 @@ static void test_a_peer_that_does_not_read(void **state)
 
 	assert_int_equal(fd_set_nonblock(deaf, true), 0);
 	for (n = 0; n < 20000; n++) {
-		if (vault_ask_plain(deaf, VAULT_LIST, (uint32_t)n, -1) < 0)
+		if (chan_send_plain(deaf, VAULT_LIST, (uint32_t)n, -1) < 0)
 			break;
 	}
 	assert_true(n < 20000);

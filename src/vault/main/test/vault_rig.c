@@ -164,7 +164,7 @@ int rig_stop(struct rig *r)
 {
 	AUTO_CLOSE int admin = rig_admin(r);
 
-	assert_int_equal(vault_ask_plain(admin, VAULT_STOP, 0, -1), 0);
+	assert_int_equal(chan_send_plain(admin, VAULT_STOP, 0, -1), 0);
 	return rig_wait(r);
 }
 
@@ -244,7 +244,7 @@ int rig_admin(struct rig *r)
 {
 	int fd = rig_connect(r);
 
-	assert_int_equal(vault_ask_admin(fd), 0);
+	assert_int_equal(chan_send_plain(fd, VAULT_ADMIN, 0, -1), 0);
 	return fd;
 }
 
@@ -393,7 +393,7 @@ int rig_unlock(int admin, const char *passphrase)
 	/* first: a vault that waits for none closes its end at once */
 	assert_int_equal(fd_write_all(fds[1], passphrase, strlen(passphrase)), 0);
 	(void)close(fds[1]);
-	assert_int_equal(vault_ask_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
+	assert_int_equal(chan_send_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
 	(void)close(fds[0]);
 	return code_of(admin, id);
 }
@@ -425,7 +425,7 @@ size_t rig_list(int peer, struct vault_item *items)
 	uint32_t id = ++last_id;
 	size_t n = 0;
 
-	assert_int_equal(vault_ask_plain(peer, VAULT_LIST, id, -1), 0);
+	assert_int_equal(chan_send_plain(peer, VAULT_LIST, id, -1), 0);
 	for (;;) {
 		rig_next(peer, &msg);
 		if (msg.type == VAULT_CHANGED)
@@ -493,7 +493,7 @@ void rig_status(int peer, struct vault_status *ret)
 	static struct ipc_msg msg;
 	uint32_t id = ++last_id;
 
-	assert_int_equal(vault_ask_plain(peer, VAULT_STATUS, id, -1), 0);
+	assert_int_equal(chan_send_plain(peer, VAULT_STATUS, id, -1), 0);
 	rig_next(peer, &msg);
 	assert_int_equal(msg.type, VAULT_STATUS_IS);
 	assert_int_equal(vault_get_status(&msg, ret), 0);

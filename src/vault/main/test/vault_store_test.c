@@ -219,7 +219,7 @@ static void watch(int peer)
 {
 	struct vault_done done;
 
-	assert_int_equal(vault_ask_plain(peer, VAULT_WATCH, 1, -1), 0);
+	assert_int_equal(chan_send_plain(peer, VAULT_WATCH, 1, -1), 0);
 	rig_done(peer, 1, &done);
 }
 

@@ -164,9 +164,9 @@ static void test_watch(void **state)
 	struct vault_done done;
 	uint64_t generation = 0;
 
-	assert_int_equal(vault_ask_plain(keeper, VAULT_WATCH, 1, -1), 0);
+	assert_int_equal(chan_send_plain(keeper, VAULT_WATCH, 1, -1), 0);
 	rig_done(keeper, 1, &done);
-	assert_int_equal(vault_ask_plain(deaf, VAULT_WATCH, 1, -1), 0);
+	assert_int_equal(chan_send_plain(deaf, VAULT_WATCH, 1, -1), 0);
 	assert_int_equal(rig_set_str(admin, "a", "", "v"), 0);
 	rig_next(keeper, &msg);
 	assert_int_equal(vault_get_changed(&msg, &generation), 0);
@@ -372,7 +372,7 @@ static void test_one_channel_instead_of_a_socket(void **state)
 	fd_close(&r->listener);
 	rig_next(pair[0], &msg);
 	assert_int_equal(msg.type, VAULT_HELLO);
-	assert_int_equal(vault_ask_admin(pair[0]), 0);
+	assert_int_equal(chan_send_plain(pair[0], VAULT_ADMIN, 0, -1), 0);
 	assert_int_equal(rig_set_str(pair[0], "a", "", "v"), 0);
 	fd_close(&pair[0]);
 	assert_int_equal(rig_wait(r), 0);
