@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seed corpora of the targets `origin_chan`, `vault_chan`, `run_chan`, `book`, `seal`
+"""Write the seed corpora of the targets `origin_chan`, `vault_chan`, `run_chan`, `book`, `seal`
 and `extract` below fuzz/corpus/."""
 import pathlib
 import struct
@@ -78,18 +78,19 @@ origin_chan = {
     "unknown": run_of(*O_UP, (packet(13), 0)),
     "trailing": run_of(*O_UP, (packet(7, b"x"), 0)),
 }
-RUN = b"\2" + struct.pack("<I",
-                          30000) + text("/usr/bin/docker-credential-pass") + b"\1" + text(
-    "https://r.example.com")
+
+
+def run(kind, timeout_ms, serial=0, ident=1):
+    return packet(1, struct.pack("<BIQ", kind, timeout_ms, serial), ident)
+
+
+# the first byte: whether a descriptor is attached; kinds as in enum run_kind
 run_chan = {
-    "docker": b"\1" + packet(1, RUN, 3),
-    "keyring": b"\1" + packet(1, b"\0" + struct.pack("<I", 15000) + text("") + b"\0", 1),
-    "command": b"\1" + packet(1,
-                              b"\3" + struct.pack("<I",
-                                                  1) + text("/bin/x") + b"\2" + text("a")
-                              + text("b"), 1),
-    "relative": b"\1" + packet(1, b"\3" + struct.pack("<I", 1) + text("x") + b"\0", 1),
-    "no_fd": b"\0" + packet(1, RUN, 3),
+    "keyring": b"\1" + run(0, 15000),
+    "decrypt": b"\1" + run(2, 15000),
+    "ref": b"\1" + run(3, 30000, 7),
+    "ref_without_serial": b"\1" + run(3, 30000),
+    "no_fd": b"\0" + run(3, 30000, 7, 3),
     "ended": b"\0" + packet(2, struct.pack("<i", -110), 3),
 }
 ENTRY = META + NO_REF + struct.pack("<QQQ", 1, 5, 6) + struct.pack("<I", 5) + b"value"

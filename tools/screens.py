@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""screens - a terminal in a bare Debian, what is typed there, and a page of what it showed. For
+"""screens - type commands in a terminal of a bare Debian and write a page of its screens. For
 tools/first-minute and tools/two-days.
 
-A scene is a heading, a sentence and the steps. A step is what is typed (a key when it is one of
-KEYS), what ends it, and its bound in seconds. Every screen on the page is what tmux has shown:
-nothing in it is typed by hand. A step whose text does not come in time ends the run, with the
-screen.
+A scene is a heading, a sentence and the steps. A step is the text to type (or a key of KEYS), the
+pattern to wait for, and a timeout in seconds. Every screen on the page is a capture of tmux. If the
+pattern does not appear in time, the run fails and prints the screen.
 """
 import os
 import pathlib
@@ -13,16 +12,19 @@ import re
 import shutil
 import subprocess
 import tempfile
+import textwrap
 import time
 
 BARE = pathlib.Path(__file__).resolve().parent.parent / "tests" / "package" / "bareroot"
 COLUMNS, ROWS, HISTORY = 110, 45, 5000
+WIDTH = 100  # of the page's own text
 PROMPT = r"(me@debian:\S*\$|root@debian:\S*#) $"
 INSIDE = r"agent@\S+:\S*\$ $"
 SHORT, LONG, BUILD = 90, 600, 2400
 KEYS = ("C-c", "Enter")
 INSTALL = ("Installing",
-           "As root, on a Debian with nothing but its base. `dpkg -i` finds out what is missing, apt brings it.", [
+           "As root, on a Debian with only its base system. `dpkg -i` lists the missing packages, "
+           "and apt installs them.", [
     ("apt-get -qq update", PROMPT, LONG),
     ("dpkg -i sbx.deb 2>&1 | tail -n 3", PROMPT, LONG),
     ("apt-get -y --no-install-recommends -f install 2>&1 | tail -n 3", PROMPT, LONG),
@@ -32,7 +34,7 @@ INSTALL = ("Installing",
 
 
 class Terminal:
-    """One pane of a tmux server of our own."""
+    """One pane of a separate tmux server."""
 
     def __init__(self, command):
         self.name = f"screens-{os.getpid()}"
@@ -45,9 +47,9 @@ class Terminal:
                               capture_output=True, text=True).stdout
 
     def screen(self):
-        # -N keeps the blank behind a prompt, which says that it is one
+        # -N keeps the blank after a prompt, by which patterns recognize it
         text = self.tmux("capture-pane", "-p", "-N", "-S", "-")
-        return "\n".join(line.rstrip() + (" " if re.search(r"[$#:)] +$", line) else "")
+        return "\n".join(line.rstrip() + (" " if re.search(r"[$#:)\]] +$", line) else "")
                          for line in text.split("\n")).rstrip("\n")
 
     def clear(self):
@@ -59,7 +61,7 @@ class Terminal:
         self.tmux("send-keys", *keys)
 
     def wait(self, pattern, seconds):
-        """The screen, as soon as its end matches."""
+        """Returns the screen as soon as its end matches."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(0.2)
@@ -68,7 +70,7 @@ class Terminal:
                 time.sleep(0.3)
                 return self.screen()
         raise TimeoutError(
-            f"after {seconds} s there is no {pattern!r} on the screen:\n{self.screen()}")
+            f"no {pattern!r} on the screen after {seconds} s:\n{self.screen()}")
 
     def close(self):
         subprocess.run(["tmux", "-L", self.name, "kill-server"], check=False, timeout=20,
@@ -76,8 +78,7 @@ class Terminal:
 
 
 def play(terminal, steps):
-    """Types the steps; gives the screens, one where the picture was moving when a key was
-    pressed."""
+    """Types the steps and returns the last screen, in a list."""
     screens = []
     terminal.clear()
     for typed, until, seconds in steps:
@@ -92,7 +93,7 @@ def play(terminal, steps):
 
 
 def tidy(text):
-    """Without empty lines at the ends and without the prompt that waits for the next step."""
+    """Removes empty lines at both ends and the prompt that waits for the next step."""
     lines = [line.rstrip() for line in text.strip("\n").split("\n")]
     while lines and re.fullmatch(PROMPT.rstrip("$").rstrip(), lines[-1]):
         lines.pop()
@@ -103,14 +104,13 @@ def write(out, head, scenes):
     with open(out, "w", encoding="utf-8") as f:
         f.write(head)
         for title, text, screens in scenes:
-            f.write(f"\n## {title}\n\n" + (f"{text}\n\n" if text else ""))
+            f.write(f"\n## {title}\n\n" + (textwrap.fill(text, WIDTH) + "\n\n" if text else ""))
             for screen in screens:
                 f.write(f"```\n{tidy(screen)}\n```\n")
 
 
 def perform(packages, out, head, scenes, keep=None):
-    """packages: file names in /root there, and the files. keep: the root is there already, or is
-    left there."""
+    """packages: file name in /root -> file. keep: directory of a root to reuse and keep."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="screens.", dir="/var/tmp"))
     root = pathlib.Path(keep) if keep else scratch / "root"
     terminal = None
