@@ -10,6 +10,13 @@
 
 typedef int field_fn(const json_t *v, struct spec *spec, struct err *err);
 
+struct spec_field {
+	const char *name;
+	field_fn *get;	   /* NULL: a number if it has a max, else a word */
+	size_t at, size;   /* the member of struct spec */
+	uint64_t min, max; /* of a number */
+};
+
 static int get_word(const json_t *v, const char *field, char *buf, size_t size, struct err *err)
 {
 	if (!json_is_string(v))
@@ -21,74 +28,20 @@ static int get_word(const json_t *v, const char *field, char *buf, size_t size, 
 	return 0;
 }
 
-static int get_id(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_word(v, "id", spec->id, sizeof(spec->id), err);
-}
-
-static int get_name(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_word(v, "name", spec->name, sizeof(spec->name), err);
-}
-
-static int get_agent(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_word(v, "agent", spec->agent, sizeof(spec->agent), err);
-}
-
-static int get_template(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_word(v, "template", spec->template, sizeof(spec->template), err);
-}
-
-static int get_template_id(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_word(v, "template_id", spec->template_id, sizeof(spec->template_id), err);
-}
-
-static int get_number(const json_t *v, const char *field, uint64_t min, uint64_t max, uint64_t *ret,
-	struct err *err)
+static int get_number(
+	const json_t *v, const struct spec_field *f, struct spec *spec, struct err *err)
 {
 	json_int_t n = json_integer_value(v);
+	void *at = (char *)spec + f->at;
 
-	if (!json_is_integer(v) || n < 0 || (uint64_t)n < min || (uint64_t)n > max)
-		return err_set(err, -EINVAL, "%s must be a whole number from %llu to %llu", field,
-			(unsigned long long)min, (unsigned long long)max);
-	*ret = (uint64_t)n;
+	if (!json_is_integer(v) || n < 0 || (uint64_t)n < f->min || (uint64_t)n > f->max)
+		return err_set(err, -EINVAL, "%s must be a whole number from %llu to %llu", f->name,
+			(unsigned long long)f->min, (unsigned long long)f->max);
+	if (f->size == sizeof(uint32_t))
+		*(uint32_t *)at = (uint32_t)n;
+	else
+		*(uint64_t *)at = (uint64_t)n;
 	return 0;
-}
-
-static int get_cpus(const json_t *v, struct spec *spec, struct err *err)
-{
-	uint64_t n = 0;
-	int r = get_number(v, "cpus", 1, SPEC_MAX_CPUS, &n, err);
-
-	spec->cpus = (uint32_t)n;
-	return r;
-}
-
-static int get_memory(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_number(v, "memory", SPEC_MIN_MEMORY, SPEC_MAX_MEMORY, &spec->memory, err);
-}
-
-static int get_disk(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_number(v, "disk", SPEC_MIN_DISK, SPEC_MAX_DISK, &spec->disk, err);
-}
-
-static int get_idle(const json_t *v, struct spec *spec, struct err *err)
-{
-	uint64_t n = 0;
-	int r = get_number(v, "idle_timeout", 0, SPEC_MAX_IDLE, &n, err);
-
-	spec->idle_s = (uint32_t)n;
-	return r;
-}
-
-static int get_generation(const json_t *v, struct spec *spec, struct err *err)
-{
-	return get_number(v, "generation", 1, INT64_MAX, &spec->generation, err);
 }
 
 static int get_accel(const json_t *v, struct spec *spec, struct err *err)
@@ -155,30 +108,29 @@ static int check_array(const json_t *v, const char *field, size_t max, struct er
 	return 0;
 }
 
-static int get_workspaces(const json_t *v, struct spec *spec, struct err *err)
+static int get_list(const json_t *v, const char *field, size_t max, struct spec_workspace **ret,
+	size_t *ret_n, struct err *err)
 {
-	int r = check_array(v, "workspaces", SPEC_MAX_WORKSPACES, err);
+	int r = check_array(v, field, max, err);
 	size_t n = r < 0 ? 0 : json_array_size(v);
 
-	spec->workspaces = n ? xcalloc(n, sizeof(*spec->workspaces)) : NULL;
+	*ret = n ? xcalloc(n, sizeof(**ret)) : NULL;
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		spec->n_workspaces = i + 1;
-		r = get_workspace(json_array_get(v, i), &spec->workspaces[i], err);
+		*ret_n = i + 1;
+		r = get_workspace(json_array_get(v, i), &(*ret)[i], err);
 	}
 	return r;
 }
 
+static int get_workspaces(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_list(
+		v, "workspaces", SPEC_MAX_WORKSPACES, &spec->workspaces, &spec->n_workspaces, err);
+}
+
 static int get_mounts(const json_t *v, struct spec *spec, struct err *err)
 {
-	int r = check_array(v, "mounts", SPEC_MAX_MOUNTS, err);
-	size_t n = r < 0 ? 0 : json_array_size(v);
-
-	spec->mounts = n ? xcalloc(n, sizeof(*spec->mounts)) : NULL;
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		spec->n_mounts = i + 1;
-		r = get_workspace(json_array_get(v, i), &spec->mounts[i], err);
-	}
-	return r;
+	return get_list(v, "mounts", SPEC_MAX_MOUNTS, &spec->mounts, &spec->n_mounts, err);
 }
 
 static int get_force(const json_t *v, struct spec *spec, struct err *err)
@@ -187,22 +139,6 @@ static int get_force(const json_t *v, struct spec *spec, struct err *err)
 		return err_set(err, -EINVAL, "force must be true or false");
 	spec->force = json_is_true(v);
 	return 0;
-}
-
-static int get_hide(const json_t *v, struct spec *spec, struct err *err)
-{
-	int r = check_array(v, "hide", SPEC_MAX_HIDE, err);
-	size_t n = r < 0 ? 0 : json_array_size(v);
-
-	spec->hide = n ? xcalloc(n, sizeof(char *)) : NULL;
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		const char *s = json_string_value(json_array_get(v, i));
-
-		if (!s)
-			return err_set(err, -EINVAL, "hide must be a list of strings");
-		spec->hide[spec->n_hide++] = xstrdup(s);
-	}
-	return r;
 }
 
 static int get_texts(
@@ -222,6 +158,11 @@ static int get_texts(
 		(*ret)[(*ret_n)++] = xstrdup(s);
 	}
 	return 0;
+}
+
+static int get_hide(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_texts(v, "hide", SPEC_MAX_HIDE, &spec->hide, &spec->n_hide, err);
 }
 
 static int get_only(const json_t *v, struct spec *spec, struct err *err)
@@ -300,36 +241,40 @@ static int get_env(const json_t *v, struct spec *spec, struct err *err)
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	field_fn *get;
-} fields[] = {
-	{"id", get_id},
-	{"name", get_name},
-	{"agent", get_agent},
-	{"template", get_template},
-	{"template_id", get_template_id},
-	{"cpus", get_cpus},
-	{"memory", get_memory},
-	{"disk", get_disk},
-	{"accel", get_accel},
-	{"workspaces", get_workspaces},
-	{"mounts", get_mounts},
-	{"only", get_only},
-	{"force", get_force},
-	{"hide", get_hide},
-	{"env", get_env},
-	{"ssh_agent", get_ssh},
-	{"idle_timeout", get_idle},
-	{"ports", get_ports},
-	{"generation", get_generation},
+#define MEMBER(m) NULL, offsetof(struct spec, m), sizeof(((struct spec *)NULL)->m)
+
+static const struct spec_field fields[] = {
+	{"id", MEMBER(id), 0, 0},
+	{"name", MEMBER(name), 0, 0},
+	{"agent", MEMBER(agent), 0, 0},
+	{"template", MEMBER(template), 0, 0},
+	{"template_id", MEMBER(template_id), 0, 0},
+	{"cpus", MEMBER(cpus), 1, SPEC_MAX_CPUS},
+	{"memory", MEMBER(memory), SPEC_MIN_MEMORY, SPEC_MAX_MEMORY},
+	{"disk", MEMBER(disk), SPEC_MIN_DISK, SPEC_MAX_DISK},
+	{"idle_timeout", MEMBER(idle_s), 0, SPEC_MAX_IDLE},
+	{"generation", MEMBER(generation), 1, INT64_MAX},
+	{.name = "accel", .get = get_accel},
+	{.name = "workspaces", .get = get_workspaces},
+	{.name = "mounts", .get = get_mounts},
+	{.name = "only", .get = get_only},
+	{.name = "force", .get = get_force},
+	{.name = "hide", .get = get_hide},
+	{.name = "env", .get = get_env},
+	{.name = "ssh_agent", .get = get_ssh},
+	{.name = "ports", .get = get_ports},
 };
 
 static int get_field(const char *key, const json_t *v, struct spec *spec, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		if (strcmp(key, fields[i].name) == 0)
-			return fields[i].get(v, spec, err);
+	for (const struct spec_field *f = fields; f < fields + ARRAY_LEN(fields); f++) {
+		if (strcmp(key, f->name) != 0)
+			continue;
+		if (f->get)
+			return f->get(v, spec, err);
+		return f->max ? get_number(v, f, spec, err)
+			      : get_word(v, f->name, (char *)spec + f->at, f->size, err);
+	}
 	return err_set(err, -EINVAL, "there is no field '%.60s'", key);
 }
 
@@ -434,7 +379,7 @@ static void set_ssh(json_t *o, const struct spec_ssh *ssh)
 
 json_t *spec_to_json(const struct spec *spec)
 {
-	json_t *o = json_object(), *hide = json_array();
+	json_t *o = json_object();
 
 	set_word(o, "id", spec->id);
 	set_word(o, "name", spec->name);
@@ -444,8 +389,7 @@ json_t *spec_to_json(const struct spec *spec)
 	set_number(o, "generation", spec->generation);
 	set_number(o, "cpus", spec->cpus);
 	set_number(o, "memory", spec->memory);
-	if (spec->disk)
-		set_number(o, "disk", spec->disk);
+	set_number(o, "disk", spec->disk);
 	set_word(o, "accel", spec_accel_name(spec->accel));
 	json_object_set_new(
 		o, "workspaces", workspaces_to_json(spec->workspaces, spec->n_workspaces));
@@ -453,15 +397,12 @@ json_t *spec_to_json(const struct spec *spec)
 		json_object_set_new(o, "mounts", workspaces_to_json(spec->mounts, spec->n_mounts));
 	if (spec->n_only)
 		json_object_set_new(o, "only", list_to_json(spec->only, spec->n_only));
-	for (size_t i = 0; i < spec->n_hide; i++)
-		json_array_append_new(hide, json_string(spec->hide[i]));
-	json_object_set_new(o, "hide", hide);
+	json_object_set_new(o, "hide", list_to_json(spec->hide, spec->n_hide));
 	if (spec->force)
 		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
 	set_ssh(o, &spec->ssh);
-	if (spec->idle_s)
-		set_number(o, "idle_timeout", spec->idle_s);
+	set_number(o, "idle_timeout", spec->idle_s);
 	if (spec->n_ports)
 		json_object_set_new(o, "ports", spec_ports_to_json(spec));
 	return o;
