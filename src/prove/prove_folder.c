@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prove_folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"
@@ -74,13 +74,13 @@ bool prove_folder_is_left(const struct prove_folder *f)
 
 bool prove_folder_find_left(const char *top, struct prove_folder *ret)
 {
-	DIR *d = opendir(top);
+	AUTO_DIR DIR *d = opendir(top);
 	const struct dirent *e;
 	char prefix[64];
 	bool found = false;
 
 	print_prefix(prefix, sizeof(prefix));
-	while (d && !found && (e = readdir(d))) {
+	while (!found && (e = dir_next(d))) {
 		const char *word = e->d_name + strlen(prefix);
 
 		if (!str_starts(e->d_name, prefix) || !hex_is(word, PROVE_WORD))
@@ -92,7 +92,5 @@ bool prove_folder_find_left(const char *top, struct prove_folder *ret)
 		if (!found)
 			free(TAKE(ret->path));
 	}
-	if (d)
-		(void)closedir(d);
 	return found;
 }

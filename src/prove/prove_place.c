@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prove_place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -107,19 +107,17 @@ static void set_place(char **field, char *value)
 /* The first file at the top of a folder that a glob of --hide meets. */
 static char *find_hidden(const char *dir, const json_t *globs)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	const struct dirent *e;
 	char *found = NULL;
 	const json_t *glob;
 	size_t i;
 
-	while (d && !found && (e = readdir(d)))
+	while (!found && (e = dir_next(d)))
 		json_array_foreach (globs, i, glob)
 			if (!found && json_is_string(glob) &&
 				fnmatch(json_string_value(glob), e->d_name, 0) == 0)
 				found = xasprintf("%s/%s", dir, e->d_name);
-	if (d)
-		(void)closedir(d);
 	return found ? found : xstrdup("");
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inventory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
@@ -31,10 +31,10 @@ static void add_line(struct list *l, const char *kind, const char *text)
 
 static void add_descriptors(struct list *l)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	AUTO_DIR DIR *dir = opendir("/proc/self/fd");
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while ((e = dir_next(dir))) {
 		char target[PATH_MAX], line[PATH_MAX + 300];
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
 
@@ -44,8 +44,6 @@ static void add_descriptors(struct list *l)
 		(void)snprintf(line, sizeof(line), "%s %s", e->d_name, target);
 		add_line(l, "fd", line);
 	}
-	if (dir)
-		(void)closedir(dir);
 }
 
 static int fill_inventory(int fd)

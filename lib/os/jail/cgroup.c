@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cgroup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 
 #define MAX_CGROUP_FILE 4096
@@ -262,14 +262,12 @@ void jail_cgroup_sweep(const struct jail_cgroup_host *host)
 {
 	char root[PATH_MAX];
 	struct dirent *e;
-	DIR *d;
+	AUTO_DIR DIR *d = NULL;
 
 	if (jail_cgroup_place(host, root, sizeof(root), NULL) < 0)
 		return;
 	d = opendir(root);
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (strncmp(e->d_name, GROUP_PREFIX, strlen(GROUP_PREFIX)) == 0)
 			(void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
-	if (d)
-		(void)closedir(d);
 }

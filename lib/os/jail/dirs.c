@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dirs.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/mem.h"
 
 void jail_dirs_done(struct jail_dirs *d)
@@ -47,10 +47,10 @@ static bool is_covered(const struct jail_dirs *d, const char *real, bool rw)
 void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw)
 {
 	char *real = realpath(path, NULL);
-	DIR *dir = real ? opendir(real) : NULL;
+	AUTO_DIR DIR *dir = real ? opendir(real) : NULL;
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while ((e = dir_next(dir))) {
 		AUTO_FREE char *file = xasprintf("%s/%s", real, e->d_name);
 		AUTO_FREE char *target = NULL;
 		struct stat st;
@@ -61,7 +61,5 @@ void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw)
 		if (!is_covered(d, target, rw))
 			jail_dirs_add(d, TAKE(target), rw);
 	}
-	if (dir)
-		(void)closedir(dir);
 	jail_dirs_add(d, real, rw);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_places.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -76,14 +76,12 @@ void run_places_remove(const char *id)
 void run_places_keep(bool (*is_known)(void *arg, const char *id), void *arg)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "writable");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir)))
+	while ((e = dir_next(dir)))
 		if (e->d_name[0] != '.' && !is_known(arg, e->d_name))
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir)
-		(void)closedir(dir);
 }
 
 static int check_dir(const struct run_ref_seen *seen, const char *dir, struct err *err)
@@ -115,18 +113,17 @@ static int check_file(const struct run_ref_seen *seen, const char *name, struct 
 int run_places_check(const struct run_ref_seen *seen, struct err *err)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "writable");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 	int r = 0;
 
 	if (!dir)
 		return err_errno(err, -errno, "reading %s", path);
-	while (r == 0 && (errno = 0, e = readdir(dir)))
+	while (r == 0 && (e = dir_next(dir)))
 		if (!strchr(e->d_name, '.')) /* a name with one is not whole yet */
 			r = check_file(seen, e->d_name, err);
 	if (r == 0 && errno)
 		r = err_errno(err, -errno, "reading %s", path);
-	(void)closedir(dir);
 	return r;
 }
 

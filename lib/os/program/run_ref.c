@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_ref.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -73,15 +73,12 @@ static bool is_kept(const char *name, const uint64_t *serials, size_t n)
 void run_ref_keep(const uint64_t *serials, size_t n)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while ((e = dir_next(dir)))
 		if (e->d_name[0] != '.' && !is_kept(e->d_name, serials, n))
 			(void)unlinkat(dirfd(dir), e->d_name, 0);
-	}
-	if (dir)
-		(void)closedir(dir);
 	(void)rmdir(path); /* fails while a file is in it */
 }
 

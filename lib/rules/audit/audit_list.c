@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "audit_internal.h"
@@ -40,17 +40,16 @@ static bool is_kind(int dirfd, const char *name, mode_t kind)
 
 static int add_folder(const char *dir, mode_t kind, struct audit_list *l, struct err *err)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
 	if (!d && errno == ENOENT)
 		return 0;
 	if (!d)
 		return err_errno(err, -errno, "reading %s", dir);
-	while (l->n < AUDIT_LIST_MAX && (e = readdir(d)))
+	while (l->n < AUDIT_LIST_MAX && (e = dir_next(d)))
 		if (is_log_name(e->d_name) && is_kind(dirfd(d), e->d_name, kind))
 			add_list(l, e->d_name);
-	(void)closedir(d);
 	return 0;
 }
 

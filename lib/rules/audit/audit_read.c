@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "audit_read.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -41,34 +41,31 @@ static uint64_t segment_number(const char *name)
 
 int audit_last_segment(const char *dir, uint64_t *ret, struct err *err)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 	uint64_t last = 0;
 
 	if (!d && errno != ENOENT)
 		return err_errno(err, -errno, "reading %s", dir);
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		last = MAX(last, segment_number(e->d_name));
-	if (d)
-		(void)closedir(d);
 	*ret = last;
 	return 0;
 }
 
 int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 	struct stat st;
 	uint64_t sum = 0;
 
 	if (!d)
 		return err_errno(err, -errno, "reading %s", dir);
-	while ((e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISREG(st.st_mode))
 			sum += (uint64_t)st.st_size;
-	(void)closedir(d);
 	*ret = sum;
 	return 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "safe.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
@@ -56,16 +56,12 @@ static bool is_leftover(const char *name)
 
 static void remove_leftovers(const struct safe *s)
 {
-	DIR *d = opendir(s->dir);
+	AUTO_DIR DIR *d = opendir(s->dir);
 	struct dirent *e;
 
-	if (!d)
-		return;
-	while ((e = readdir(d))) {
+	while ((e = dir_next(d)))
 		if (is_leftover(e->d_name))
 			(void)unlinkat(dirfd(d), e->d_name, 0);
-	}
-	(void)closedir(d);
 }
 
 static bool has_file(const struct safe *s, const char *name)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "template.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "template_internal.h"
@@ -413,7 +413,7 @@ int template_collect(const char *const *keep, size_t n, struct err *err)
 	json_t *named;
 	struct dirent *e;
 	int r, first = 0;
-	DIR *d;
+	AUTO_DIR DIR *d = NULL;
 
 	if (access(store, F_OK) < 0)
 		return 0;
@@ -424,7 +424,7 @@ int template_collect(const char *const *keep, size_t n, struct err *err)
 	if (!d)
 		return err_errno(err, -errno, "opening %s", store);
 	named = named_ids();
-	while ((e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *path = NULL;
 
 		if (!template_is_id(e->d_name) || is_kept(e->d_name, keep, n, named))
@@ -433,7 +433,6 @@ int template_collect(const char *const *keep, size_t n, struct err *err)
 		r = template_remove(path, first == 0 ? err : NULL);
 		first = first == 0 ? r : first;
 	}
-	(void)closedir(d);
 	json_decref(named);
 	return first;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "template.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -36,10 +36,10 @@ static bool is_left_over(const char *name)
 static void remove_left_overs(void)
 {
 	AUTO_FREE char *store = template_store(NULL);
-	DIR *d = opendir(store);
+	AUTO_DIR DIR *d = opendir(store);
 	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *path = NULL;
 
 		if (!is_left_over(e->d_name))
@@ -47,8 +47,6 @@ static void remove_left_overs(void)
 		path = template_store(e->d_name);
 		(void)!template_remove(path, NULL);
 	}
-	if (d)
-		(void)closedir(d);
 }
 
 int template_draft_begin(struct template_draft *ret, struct err *err)

@@ -2,7 +2,6 @@
 #include "template_internal.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -14,6 +13,7 @@
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/hex.h"
@@ -176,7 +176,7 @@ int template_remove(const char *dir, struct err *err)
 	struct dirent *e;
 	struct stat st;
 	int r = 0;
-	DIR *d;
+	AUTO_DIR DIR *d = NULL;
 
 	if (lstat(dir, &st) < 0)
 		return errno == ENOENT ? 0 : err_errno(err, -errno, "looking at %s", dir);
@@ -185,11 +185,9 @@ int template_remove(const char *dir, struct err *err)
 	d = opendir(dir);
 	if (!d)
 		return err_errno(err, -errno, "opening %s", dir);
-	while ((e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-			unlinkat(dirfd(d), e->d_name, 0) < 0)
+	while ((e = dir_next(d)))
+		if (unlinkat(dirfd(d), e->d_name, 0) < 0)
 			r = -errno;
-	(void)closedir(d);
 	if (r == 0 && rmdir(dir) < 0)
 		r = -errno;
 	return r < 0 ? err_errno(err, r, "removing %s", dir) : 0;

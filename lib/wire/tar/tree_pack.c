@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tree_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -26,12 +26,6 @@ static void pack_free(struct pack **pp)
 	if (*pp)
 		tree_inodes_done(&(*pp)->seen);
 	free(*pp);
-}
-
-static void close_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
 }
 
 static int put_pack(struct pack *p, const void *bytes, size_t n, struct err *err)
@@ -131,19 +125,15 @@ static int pack_any(struct pack *p, int dirfd, const char *base, const char *nam
 
 static int pack_children(struct pack *p, int fd, const char *name, unsigned depth, struct err *err)
 {
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	CLEANUP(close_dir) DIR *d = own < 0 ? NULL : fdopendir(own);
+	AUTO_DIR DIR *d = dir_of(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	struct dirent *e;
 
 	if (!d)
 		return err_errno(err, -errno, "reading the folder '%s'", name);
-	while ((errno = 0, e = readdir(d))) {
-		AUTO_FREE char *child = NULL;
+	while ((e = dir_next(d))) {
+		AUTO_FREE char *child = xasprintf("%s/%s", name, e->d_name);
 		int r;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		child = xasprintf("%s/%s", name, e->d_name);
 		if (strlen(child) >= TAR_MAX_PATH)
 			return err_set(err, -ENAMETOOLONG,
 				"the name of a file in '%.200s' is too long", name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -129,12 +129,6 @@ static int chown_entry(
 	return fchmodat(dirfd, name, st->st_mode & 07777, 0) < 0 ? -errno : 0;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
 struct walk {
 	const uid_t *old, *new;
 	dev_t dev;
@@ -161,19 +155,16 @@ static int chown_child(const struct walk *w, int dirfd, const char *name, int de
 /* Takes fd. */
 static int chown_dir(const struct walk *w, int fd, int depth)
 {
-	CLEANUP(close_dir) DIR *d = fdopendir(fd);
+	AUTO_DIR DIR *d = dir_of(fd);
 	struct dirent *e;
 	int r = 0;
 
-	if (!d) {
-		fd_close(&fd);
+	if (!d)
 		return -ENOMEM;
-	}
 	if (depth > MAX_DEPTH)
 		return -ELOOP;
-	while (r == 0 && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = chown_child(w, dirfd(d), e->d_name, depth);
+	while (r == 0 && (e = dir_next(d)))
+		r = chown_child(w, dirfd(d), e->d_name, depth);
 	return r;
 }
 

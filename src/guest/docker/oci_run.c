@@ -2,7 +2,6 @@
 /* The part of oci.h that touches files and runs runc. */
 #include "oci.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,6 +14,7 @@
 #include "src/guest/base/base.h"
 #include "jedit.h"
 #include "src/guest/trust/trust.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/hash/sha1.h"
 #include "lib/base/hex.h"
@@ -121,14 +121,12 @@ static char *folder_name(const char *dir, const char *bundle)
 
 static size_t count_entries(const char *dir)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	size_t n = 0;
 
-	while (d && readdir(d))
+	while (dir_next(d))
 		n++;
-	if (d)
-		(void)closedir(d);
-	return n > 2 ? n - 2 : 0;
+	return n;
 }
 
 static int fill_folder(const char *folder, const char *ca, const char *bundle, struct err *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "boot.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -18,6 +17,7 @@
 #include "src/guest/base/base.h"
 #include "grow.h"
 #include "src/guest/net/net.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
@@ -127,14 +127,11 @@ static int wait_path(const char *path, unsigned timeout_ms)
 /* Empties the initramfs, which is memory: files first, then their folder. */
 static void empty_folder(const char *dir)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		(void)closedir(d);
+	while ((e = dir_next(d)))
+		(void)unlinkat(dirfd(d), e->d_name, 0);
 	(void)rmdir(dir);
 }
 

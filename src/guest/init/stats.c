@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stats.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 #include "src/guest/docker/docker.h"
 #include "src/guest/base/base.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/mem.h"
 
 #define MAX_DEPTH 8
@@ -73,11 +73,11 @@ static uint32_t count_lines(const char *path)
 /* All groups below the top one; the top one holds kernel threads only. */
 static uint32_t count_processes(const char *dir, int depth)
 {
-	DIR *d = depth > MAX_DEPTH ? NULL : opendir(dir);
+	AUTO_DIR DIR *d = depth > MAX_DEPTH ? NULL : opendir(dir);
 	struct dirent *e;
 	uint32_t n = 0;
 
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *sub = NULL;
 		AUTO_FREE char *procs = NULL;
 
@@ -87,8 +87,6 @@ static uint32_t count_processes(const char *dir, int depth)
 		procs = xasprintf("%s/cgroup.procs", sub);
 		n += count_lines(procs) + count_processes(sub, depth + 1);
 	}
-	if (d)
-		(void)closedir(d);
 	return n;
 }
 

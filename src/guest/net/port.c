@@ -2,7 +2,6 @@
 #include "port.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "src/guest/base/base.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
@@ -38,11 +38,11 @@ static bool has_name(const char *dev, const char *name)
 
 static int try_open(const char *name)
 {
-	DIR *d = opendir(SYS_PORTS);
+	AUTO_DIR DIR *d = opendir(SYS_PORTS);
 	struct dirent *e;
 	int fd = -ENOENT;
 
-	while (d && fd == -ENOENT && (e = readdir(d))) {
+	while (fd == -ENOENT && (e = dir_next(d))) {
 		AUTO_FREE char *dev = xasprintf("/dev/%s", e->d_name);
 
 		if (e->d_name[0] == '.' || !has_name(e->d_name, name))
@@ -51,8 +51,6 @@ static int try_open(const char *name)
 		if (fd < 0)
 			fd = -errno;
 	}
-	if (d)
-		(void)closedir(d);
 	return fd;
 }
 

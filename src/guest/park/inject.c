@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inject.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -108,7 +108,7 @@ static int stop_new(struct inject *in, DIR *d)
 	uint64_t tid;
 	int n = 0, r;
 
-	while ((e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		if (str_to_u64(e->d_name, 1, INT32_MAX, &tid) < 0 || has_tid(in, (pid_t)tid))
 			continue;
 		if (in->n_tids == INJECT_MAX_THREADS)
@@ -129,7 +129,7 @@ int inject_hold(struct inject *in, pid_t pid, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d/task", pid);
 	AUTO_FREE char *mem = xasprintf("/proc/%d/mem", pid);
-	DIR *d = opendir(path);
+	AUTO_DIR DIR *d = opendir(path);
 	int r;
 
 	*in = (struct inject){.pid = pid, .mem = -1};
@@ -137,7 +137,6 @@ int inject_hold(struct inject *in, pid_t pid, struct err *err)
 		return err_errno(err, -ESRCH, "stopping a program");
 	while ((r = stop_new(in, d)) > 0)
 		rewinddir(d);
-	(void)closedir(d);
 	if (r == 0) {
 		in->mem = open(mem, O_RDWR | O_CLOEXEC);
 		r = in->mem < 0 ? -errno : 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "park_freeze.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include "src/guest/base/base.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -26,11 +26,11 @@ int park_freeze_move(pid_t pid, const char *group)
 /* Writes the switch of every group at the top but ours. */
 static int set_all(const char *text)
 {
-	DIR *d = opendir(GROUPS);
+	AUTO_DIR DIR *d = opendir(GROUPS);
 	struct dirent *e;
 	int r = d ? 0 : -errno;
 
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *group = xasprintf(GROUPS "/%s", e->d_name);
 		AUTO_FREE char *path = xasprintf("%s/cgroup.freeze", group);
 		int w;
@@ -40,8 +40,6 @@ static int set_all(const char *text)
 		w = file_poke(path, text);
 		r = w < 0 && w != -ENOENT ? w : r; /* a group that is gone needs nothing */
 	}
-	if (d)
-		(void)closedir(d);
 	return r;
 }
 
@@ -56,18 +54,16 @@ static bool is_frozen(const char *group)
 
 static bool are_all_frozen(void)
 {
-	DIR *d = opendir(GROUPS);
+	AUTO_DIR DIR *d = opendir(GROUPS);
 	struct dirent *e;
 	bool all = d != NULL;
 
-	while (d && all && (e = readdir(d))) {
+	while (all && (e = dir_next(d))) {
 		AUTO_FREE char *group = xasprintf(GROUPS "/%s", e->d_name);
 
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' && strcmp(group, PARK_GROUP) != 0)
 			all = is_frozen(group);
 	}
-	if (d)
-		(void)closedir(d);
 	return all;
 }
 

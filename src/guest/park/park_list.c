@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "park_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 #include "src/guest/base/base.h"
 #include "src/guest/setup/setup.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -199,15 +199,13 @@ typedef void each_fn(struct park_list *l, pid_t pid);
 
 static void for_each(struct park_list *l, const pid_t *skip, each_fn *fn)
 {
-	DIR *d = opendir("/proc");
+	AUTO_DIR DIR *d = opendir("/proc");
 	struct dirent *e;
 	uint64_t pid;
 
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (str_to_u64(e->d_name, 2, INT32_MAX, &pid) == 0 && !is_skipped(skip, (pid_t)pid))
 			fn(l, (pid_t)pid);
-	if (d)
-		(void)closedir(d);
 }
 
 static void add_ns_of(struct park_list *l, pid_t pid)
@@ -364,7 +362,7 @@ static void read_program(struct park_list *l, pid_t pid)
 	struct stat st;
 	struct dirent *e;
 	uint64_t fd;
-	DIR *d;
+	AUTO_DIR DIR *d = NULL;
 
 	it.path = read_place(l, cwd, &it);
 	if (it.path)
@@ -372,11 +370,9 @@ static void read_program(struct park_list *l, pid_t pid)
 	if (stat(root, &st) == 0 && is_share(l, st.st_dev))
 		park_list_lose(l, pid, "its root", "is in a workspace");
 	d = opendir(fds);
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (str_to_u64(e->d_name, 0, INT32_MAX, &fd) == 0)
 			read_fd(l, pid, (int)fd);
-	if (d)
-		(void)closedir(d);
 }
 
 int park_list_read(struct park_list *l, const pid_t *skip, struct err *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/hash/sha256.h"
@@ -115,25 +115,9 @@ static int remove_or_raise(int top, int dir, const char *name)
 	return r < 0 ? -errno : 0;
 }
 
-static void close_dir(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
-}
-
-/* Takes the descriptor. */
-static DIR *dir_of(int fd)
-{
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!d)
-		fd_close(&fd);
-	return d;
-}
-
 static int remove_from_top(int top, const char *name)
 {
-	CLEANUP(close_dir) DIR *d = NULL;
+	AUTO_DIR DIR *d = NULL;
 	const struct dirent *e;
 	int r = 0;
 
@@ -144,9 +128,8 @@ static int remove_from_top(int top, const char *name)
 	d = dir_of(openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	if (!d)
 		return -errno;
-	while (r == 0 && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = remove_or_raise(top, dirfd(d), e->d_name);
+	while (r == 0 && (e = dir_next(d)))
+		r = remove_or_raise(top, dirfd(d), e->d_name);
 	if (r < 0)
 		return r;
 	return unlinkat(top, name, AT_REMOVEDIR) < 0 ? -errno : 0;
@@ -155,8 +138,7 @@ static int remove_from_top(int top, const char *name)
 /* Each pass removes what it finds in `folder`, and may leave there what was deeper. */
 static int remove_tree(const char *folder)
 {
-	CLEANUP(close_dir)
-	DIR *d = dir_of(open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	AUTO_DIR DIR *d = dir_of(open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	const struct dirent *e;
 	bool found = true;
 	int r = 0;
@@ -166,9 +148,7 @@ static int remove_tree(const char *folder)
 	while (r == 0 && found) {
 		found = false;
 		rewinddir(d);
-		while (r == 0 && (e = readdir(d))) {
-			if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-				continue;
+		while (r == 0 && (e = dir_next(d))) {
 			found = true;
 			r = remove_from_top(dirfd(d), e->d_name);
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "home_record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/hash/sha256.h"
@@ -186,26 +186,21 @@ static bool look_at(struct record *r, const char *group, int home, const char *p
 static void list_folder(struct record *r, const char *group, int home, const struct todo *t,
 	struct todo *all, size_t *n)
 {
-	int fd = openat(home, t->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR DIR *d =
+		dir_of(openat(home, t->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	const struct dirent *e;
 
-	if (!d && fd >= 0)
-		(void)close(fd);
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *path = xasprintf("%s/%s", t->path, e->d_name);
 		char *dir;
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-			is_left_out(e->d_name) || !look_at(r, group, home, path, &dir) || !dir)
+		if (is_left_out(e->d_name) || !look_at(r, group, home, path, &dir) || !dir)
 			continue;
 		if (t->depth < HOME_MAX_DEPTH && *n < HOME_MAX_FILES)
 			all[(*n)++] = (struct todo){dir, t->depth + 1};
 		else
 			free(dir);
 	}
-	if (d)
-		(void)closedir(d);
 }
 
 static void look_at_place(struct record *r, int home, const struct place *p)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/client/api/api.h"
@@ -47,17 +47,15 @@ bool template_is_there(const char *name)
 /* A template is a folder of plain files. */
 int template_remove_dir(const char *dir)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 	int r = 0;
 
 	if (!d)
 		return -errno;
-	while ((e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-			unlinkat(dirfd(d), e->d_name, 0) < 0)
+	while ((e = dir_next(d)))
+		if (unlinkat(dirfd(d), e->d_name, 0) < 0)
 			r = -errno;
-	(void)closedir(d);
 	if (r == 0 && rmdir(dir) < 0)
 		r = -errno;
 	return r;

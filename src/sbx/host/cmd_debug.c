@@ -10,7 +10,6 @@
  *          paths of URLs, or output of the guest: lines of the guest console are omitted.
  * Limits   MAX_PART bytes of a file, MAX_LINES of a command, MAX_PROCESSES.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
@@ -140,19 +140,17 @@ static bool read_process(const char *name, struct process *ret)
 
 static size_t read_processes(struct process **ret)
 {
-	DIR *dir = opendir("/proc");
+	AUTO_DIR DIR *dir = opendir("/proc");
 	struct process one;
 	struct dirent *e;
 	size_t n = 0;
 
-	while (dir && n < MAX_PROCESSES && (e = readdir(dir)))
+	while (n < MAX_PROCESSES && (e = dir_next(dir)))
 		if (read_process(e->d_name, &one)) {
 			if ((n & (n - 1)) == 0)
 				*ret = xrealloc(*ret, (n ? 2 * n : 1) * sizeof(one));
 			(*ret)[n++] = one;
 		}
-	if (dir)
-		(void)closedir(dir);
 	return n;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scan_places.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -81,16 +81,15 @@ typedef bool pick_fn(const char *name);
 
 static int each_in(struct walk *w, const char *path, pick_fn *pick)
 {
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 	int r = 0;
 
 	if (!dir)
 		return errno == ENOENT ? 0 : err_errno(&w->p->err, -errno, "reading %s", path);
-	while (r == 0 && (e = readdir(dir)))
+	while (r == 0 && (e = dir_next(dir)))
 		if (pick(e->d_name) && is_file(dirfd(dir), e->d_name))
 			r = give_places(w, dirfd(dir), e->d_name);
-	(void)closedir(dir);
 	return r;
 }
 
@@ -122,11 +121,11 @@ static bool is_other(const char *name)
 /* The files in its folders too, one level down. */
 static int each_below(struct walk *w, const char *path)
 {
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 	int r = each_in(w, path, is_any);
 
-	while (r == 0 && dir && (e = readdir(dir))) {
+	while (r == 0 && (e = dir_next(dir))) {
 		AUTO_FREE char *below = xasprintf("%s/%s", path, e->d_name);
 		struct stat st;
 
@@ -135,8 +134,6 @@ static int each_below(struct walk *w, const char *path)
 			S_ISDIR(st.st_mode))
 			r = each_in(w, below, is_any);
 	}
-	if (dir)
-		(void)closedir(dir);
 	return r;
 }
 
@@ -170,21 +167,19 @@ static bool is_wanted(const char *link, const struct stat *st, enum scan_place p
 /* The sandbox's own layers are places of their own. */
 static void note_own(const char *dir_path, struct seen *seen, size_t *n, size_t max)
 {
-	DIR *dir = opendir(dir_path);
+	AUTO_DIR DIR *dir = opendir(dir_path);
 	struct dirent *e;
 	struct stat st;
 
-	while (dir && (e = readdir(dir)))
+	while ((e = dir_next(dir)))
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			(void)is_new(seen, n, max, &st);
-	if (dir)
-		(void)closedir(dir);
 }
 
 static int each_open(struct walk *w, long long pid, const char *own)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%lld/fd", pid);
-	DIR *dir = pid > 0 ? opendir(path) : NULL;
+	AUTO_DIR DIR *dir = pid > 0 ? opendir(path) : NULL;
 	struct seen seen[256];
 	size_t n_seen = 0;
 	struct dirent *e;
@@ -196,7 +191,7 @@ static int each_open(struct walk *w, long long pid, const char *own)
 	if (!dir)
 		return err_errno(&w->p->err, -errno, "cannot list the open files of the VM");
 	note_own(own, seen, &n_seen, ARRAY_LEN(seen));
-	while (r == 0 && (e = readdir(dir))) {
+	while (r == 0 && (e = dir_next(dir))) {
 		char link[512] = "";
 		struct stat st;
 
@@ -207,7 +202,6 @@ static int each_open(struct walk *w, long long pid, const char *own)
 		if (is_wanted(link, &st, w->place) && is_new(seen, &n_seen, ARRAY_LEN(seen), &st))
 			r = give_places(w, dirfd(dir), e->d_name);
 	}
-	(void)closedir(dir);
 	if (r == 0 && w->place == SCAN_RAM && w->n == 0)
 		r = err_set(&w->p->err, -ENOENT, "the memory of the VM was not found");
 	return r;

@@ -3,7 +3,6 @@
  * marks the sandbox from before it is in the registry until its reply is written. If the client
  * closes the connection before that, a step fails, or sbxd exits, the sandbox is removed with its
  * rules and files: by conn_on_loss, fail_create, or api_create_sweep of the next sbxd. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -18,6 +17,7 @@
 #include "src/sbxd/disk/disk.h"
 #include "src/sbxd/journal/journal.h"
 #include "src/sbxd/policy/policy.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
@@ -199,17 +199,15 @@ static void on_lost_client(struct sbxd *d, const char *id)
 void api_create_sweep(struct sbxd *d)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "specs");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while ((e = dir_next(dir))) {
 		AUTO_FREE char *id = xstrndup(e->d_name, SPEC_ID_LEN);
 
 		if (spec_is_id(id) && strcmp(e->d_name + SPEC_ID_LEN, MARK) == 0)
 			remove_created(d, id, "sbxd exited before the create call was answered");
 	}
-	if (dir)
-		(void)closedir(dir);
 }
 
 /* The log of the last start that failed outlives its sandbox. */

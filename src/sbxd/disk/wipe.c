@@ -2,7 +2,6 @@
 #include "wipe.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -36,25 +36,17 @@ static int remove_entry(int dirfd, const char *name, int depth)
 
 static int empty_folder(int at, const char *name, int depth)
 {
-	int fd, r = 0;
+	int r = 0;
 	struct dirent *e;
-	DIR *dir;
+	AUTO_DIR DIR *dir = NULL;
 
 	if (depth > WIPE_MAX_DEPTH)
 		return -ELOOP;
-	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	dir = dir_of(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		fd_close(&fd);
-		return r;
-	}
-	while (r == 0 && (e = readdir(dir)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = remove_entry(dirfd(dir), e->d_name, depth);
-	(void)closedir(dir);
+	while (r == 0 && (e = dir_next(dir)))
+		r = remove_entry(dirfd(dir), e->d_name, depth);
 	return r;
 }
 

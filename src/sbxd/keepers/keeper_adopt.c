@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "keepers_internal.h"
 #include "src/sbxd/disk/disk.h"
 #include "src/sbxd/hands/hands.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -154,15 +154,13 @@ static void adopt_folder(struct sbxd *d, const char *id)
 static int adopt_folders(struct sbxd *d)
 {
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "s");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir))) {
+	while ((e = dir_next(dir))) {
 		if (spec_is_id(e->d_name))
 			adopt_folder(d, e->d_name);
 	}
-	if (dir)
-		(void)closedir(dir);
 	return 0;
 }
 

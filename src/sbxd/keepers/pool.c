@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keepers_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include "src/sbxd/disk/disk.h"
 #include "src/sbxd/hands/hands.h"
 #include "src/sbxd/http/http.h"
+#include "lib/base/fs/dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
@@ -438,14 +438,12 @@ static void sweep_one(struct sbxd *d, const char *id)
 void pool_sweep(struct sbxd *d)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes");
-	DIR *dir = opendir(path);
+	AUTO_DIR DIR *dir = opendir(path);
 	struct dirent *e;
 
-	while (dir && (e = readdir(dir)))
+	while ((e = dir_next(dir)))
 		if (spec_is_id(e->d_name))
 			sweep_one(d, e->d_name);
-	if (dir)
-		(void)closedir(dir);
 }
 
 void pool_done(struct sbxd *d)

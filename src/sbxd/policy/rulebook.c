@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rulebook.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/hex.h"
 #include "lib/rules/audit/audit_crypto.h"
 #include "lib/base/clock.h"
@@ -44,15 +44,13 @@ int rulebook_text(char **ret_text, size_t *ret_n, struct err *err)
 void rulebook_clean(void)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL);
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (str_starts(e->d_name, "policy.new.") ||
 			str_starts(e->d_name, RULEBOOK_IMPORT_PREFIX))
 			(void)unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		(void)closedir(d);
 }
 
 static bool is_seen(const struct rulebook *b, const struct stat *st)

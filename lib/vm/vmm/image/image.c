@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include "lib/base/fs/dir.h"
 #include "lib/base/hex.h"
 #include "lib/vm/vmm/args.h"
 #include "lib/base/fs/fd.h"
@@ -346,18 +346,16 @@ static int lock_store(int *ret, struct err *err)
 static void remove_leftovers(void)
 {
 	AUTO_FREE char *dir = store_path(".");
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		AUTO_FREE char *path = store_path(e->d_name);
 
 		if (strncmp(e->d_name, DRAFT, strlen(DRAFT)) == 0 ||
 			strncmp(e->d_name, ".gone.", 6) == 0)
 			remove_tree(path);
 	}
-	if (d)
-		(void)closedir(d);
 }
 
 int image_draft_begin(const char *key, struct image_draft *ret, struct err *err)
@@ -412,10 +410,10 @@ static json_t *describe_image(const struct image_draft *d, const struct image_cl
 /* Only what belongs into an image is left in the folder. */
 static void remove_strangers(const char *dir)
 {
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	while ((e = dir_next(d))) {
 		bool known = strcmp(e->d_name, JSON_NAME) == 0;
 
 		for (size_t i = 0; i < IMAGE_N_PARTS; i++)
@@ -423,8 +421,6 @@ static void remove_strangers(const char *dir)
 		if (!known && e->d_type != DT_DIR)
 			(void)unlinkat(dirfd(d), e->d_name, 0);
 	}
-	if (d)
-		(void)closedir(d);
 }
 
 int image_finish(struct image_draft *d, const struct image_class *class,
@@ -486,12 +482,10 @@ static bool is_needed(
 void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg)
 {
 	AUTO_FREE char *dir = store_path(".");
-	DIR *d = opendir(dir);
+	AUTO_DIR DIR *d = opendir(dir);
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
+	while ((e = dir_next(d)))
 		if (is_key(e->d_name) && !is_needed(e->d_name, is_there, arg))
 			image_remove(e->d_name);
-	if (d)
-		(void)closedir(d);
 }

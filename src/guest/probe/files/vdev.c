@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vdev.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/pci_regs.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/guest/probe/verb/verb.h"
+#include "lib/base/fs/dir.h"
 
 #define BUS "/sys/bus/pci/devices"
 #define DRIVER "/sys/bus/pci/drivers/virtio-pci"
@@ -41,12 +41,12 @@ static int put_vdev(const char *path, const char *text)
 
 static bool find_vdev(struct vdev *d, const char *id)
 {
-	DIR *dir = opendir(BUS);
+	AUTO_DIR DIR *dir = opendir(BUS);
 	const struct dirent *e;
 	char path[300], text[16];
 
 	d->name[0] = '\0';
-	while (dir && !d->name[0] && (e = readdir(dir))) {
+	while (!d->name[0] && (e = dir_next(dir))) {
 		FILE *f;
 
 		(void)snprintf(path, sizeof(path), BUS "/%s/device", e->d_name);
@@ -57,8 +57,6 @@ static bool find_vdev(struct vdev *d, const char *id)
 		if (f)
 			(void)fclose(f);
 	}
-	if (dir)
-		(void)closedir(dir);
 	return d->name[0];
 }
 
