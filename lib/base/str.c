@@ -34,6 +34,26 @@ bool str_ends(const char *s, const char *suffix)
 	return n >= k && strcmp(s + n - k, suffix) == 0;
 }
 
+static bool is_printable(char c)
+{
+	return c >= ' ' && c <= '~';
+}
+
+bool str_is_printable(const char *s)
+{
+	while (is_printable(*s))
+		s++;
+	return !*s;
+}
+
+void str_make_printable(char *s)
+{
+	for (; *s; s++) {
+		if (!is_printable(*s))
+			*s = '?';
+	}
+}
+
 /* Reads leading digits; *end points behind them. */
 static int lead_u64(const char *s, uint64_t *ret, const char **end)
 {

@@ -17,6 +17,10 @@
 int str_copy(char *buf, size_t size, const char *s) MUST_CHECK;
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* Only printable ASCII: it ends up in logs and is shown to people. */
+bool str_is_printable(const char *s);
+/* Replaces what is not by a question mark. */
+void str_make_printable(char *s);
 /* Decimal digits only, within min..max. */
 int str_to_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret) MUST_CHECK;
 /* "512m", "8g", "1024k", "1t" or plain bytes, binary units, upper case and a final b or ib too. */

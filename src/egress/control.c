@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 #define MAX_RESOLV_CONF 65536
 
@@ -81,33 +81,6 @@ void control_recheck(struct egress *e)
 
 /* ---- what the keeper says ---- */
 
-/* By position, because the keeper may have read the same open file. A NUL is behind the text. */
-static int read_text(int fd, size_t max, char **ret, size_t *ret_n)
-{
-	size_t n = 0, size = 65536;
-	AUTO_FREE char *text = xmalloc(size);
-
-	for (;;) {
-		ssize_t r = pread(fd, text + n, size - n - 1, (off_t)n);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			break;
-		n += (size_t)r;
-		if (n > max)
-			return -EFBIG;
-		if (n == size - 1)
-			text = xrealloc(text, size *= 2);
-	}
-	text[n] = '\0';
-	*ret = TAKE(text);
-	*ret_n = n;
-	return 0;
-}
-
 static int answer_config(struct egress *e, struct ipc_msg *msg)
 {
 	static struct egress_config config;
@@ -158,7 +131,7 @@ static int answer_resolver(struct egress *e, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	r = read_text(msg->fd, MAX_RESOLV_CONF, &text, &n);
+	r = fd_load(msg->fd, MAX_RESOLV_CONF, &text, &n);
 	if (r < 0)
 		log_warn("cannot read the list of DNS servers: %s", err_text(NULL, r));
 	resolve_set_servers(e, r < 0 ? "" : text);
@@ -168,10 +141,7 @@ static int answer_resolver(struct egress *e, struct ipc_msg *msg)
 static void set_loaded(struct egress *e, uint32_t id, const char *fault)
 {
 	(void)snprintf(e->loaded_text, sizeof(e->loaded_text), "%s", fault ? fault : "");
-	for (char *p = e->loaded_text; *p; p++) {
-		if (*p < ' ' || *p > '~')
-			*p = '?';
-	}
+	str_make_printable(e->loaded_text);
 	e->loaded_id = id;
 }
 
@@ -184,7 +154,7 @@ static int answer_policy(struct egress *e, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	r = read_text(msg->fd, RULES_MAX_BYTES, &text, &n);
+	r = fd_load(msg->fd, RULES_MAX_BYTES, &text, &n);
 	policy_free(e->policy);
 	/* no text is a policy with a fault, which denies everything */
 	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);

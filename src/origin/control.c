@@ -2,7 +2,6 @@
 #include "origin.h"
 
 #include <errno.h>
-#include <unistd.h>
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
@@ -54,32 +53,6 @@ static void flush_due(void *ctx)
 
 /* ---- what the keeper says ---- */
 
-/* By position, because the keeper may have read the same open file. */
-static int read_text(int fd, size_t max, char **ret, size_t *ret_n)
-{
-	size_t n = 0, size = 65536;
-	AUTO_FREE char *text = xmalloc(size);
-
-	for (;;) {
-		ssize_t r = pread(fd, text + n, size - n, (off_t)n);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			break;
-		n += (size_t)r;
-		if (n > max)
-			return -EFBIG;
-		if (n == size)
-			text = xrealloc(text, size *= 2);
-	}
-	*ret = TAKE(text);
-	*ret_n = n;
-	return 0;
-}
-
 static int answer_config(struct origin *o, struct ipc_msg *msg)
 {
 	AUTO_FREE char *text = NULL;
@@ -92,7 +65,7 @@ static int answer_config(struct origin *o, struct ipc_msg *msg)
 	if (host_from_wire(slice_from_str(o->config.host), &o->host, NULL) < 0 ||
 		!slice_eq_str(host_slice(&o->host), o->config.host))
 		return -EBADMSG;
-	r = read_text(msg->fd, SERVICE_MAX_BYTES, &text, &n);
+	r = fd_load(msg->fd, SERVICE_MAX_BYTES, &text, &n);
 	if (r == 0)
 		r = service_parse(slice_of(text, n), "service", &o->service, &err);
 	if (r < 0)
@@ -110,7 +83,7 @@ static int answer_roots(struct origin *o, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	r = read_text(msg->fd, ORIGIN_ROOTS_BYTES, &text, &n);
+	r = fd_load(msg->fd, ORIGIN_ROOTS_BYTES, &text, &n);
 	if (r == 0)
 		r = tls_init(o, slice_of(text, n), &err);
 	if (r < 0)

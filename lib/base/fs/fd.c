@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include "lib/base/mem.h"
 
 void fd_close(int *fd)
 {
@@ -70,4 +71,30 @@ ssize_t fd_read_full(int fd, void *p, size_t n)
 		got += (size_t)k;
 	}
 	return (ssize_t)got;
+}
+
+int fd_load(int fd, size_t max, char **ret, size_t *ret_n)
+{
+	size_t n = 0, size = 65536;
+	AUTO_FREE char *text = xmalloc(size);
+
+	for (;;) {
+		ssize_t r = pread(fd, text + n, size - n - 1, (off_t)n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		n += (size_t)r;
+		if (n > max)
+			return -EFBIG;
+		if (n == size - 1)
+			text = xrealloc(text, size *= 2);
+	}
+	text[n] = '\0';
+	*ret = TAKE(text);
+	*ret_n = n;
+	return 0;
 }

@@ -146,6 +146,19 @@ static void random_hex_is_hex_and_differs(void **state)
 	assert_string_equal(a, "");
 }
 
+static void only_printable_ascii_is_printable(void **state)
+{
+	char text[] = "a\tb\x7f\xc3\xa4 ~";
+
+	assert_true(str_is_printable(""));
+	assert_true(str_is_printable(" ~"));
+	assert_false(str_is_printable("a\n"));
+	assert_false(str_is_printable("\x7f"));
+	assert_false(str_is_printable("\xc3\xa4"));
+	str_make_printable(text);
+	assert_string_equal(text, "a?b??? ~");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +171,7 @@ int main(void)
 		cmocka_unit_test(durations_have_a_unit),
 		cmocka_unit_test(sizes_are_shown_short),
 		cmocka_unit_test(rounding_up_moves_to_the_next_unit),
+		cmocka_unit_test(only_printable_ascii_is_printable),
 		cmocka_unit_test(random_hex_is_hex_and_differs),
 	};
 

@@ -2,6 +2,7 @@
 #include "chan.h"
 
 #include <errno.h>
+#include "lib/base/str.h"
 
 static const struct chan_row *find_row(const struct chan *chan, uint16_t type)
 {
@@ -113,5 +114,5 @@ int chan_get_hello(const struct ipc_msg *msg, char build[CHAN_MAX_BUILD])
 	rd_cstr(&rd, build, CHAN_MAX_BUILD);
 	if (msg->type != CHAN_HELLO || msg->id != 0 || msg->fd >= 0 || rd_finish(&rd) < 0)
 		return -EBADMSG;
-	return ipc_is_printable(build) ? 0 : -EBADMSG;
+	return str_is_printable(build) ? 0 : -EBADMSG;
 }

@@ -2,6 +2,7 @@
 #include "edge_chan.h"
 
 #include <errno.h>
+#include "lib/base/str.h"
 
 #define IN(phase) (1U << EDGE_PHASE_##phase)
 
@@ -107,7 +108,7 @@ int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT])
 {
 	int r = chan_get_str(&edge_chan, msg, EDGE_LOST, text, EDGE_MAX_TEXT);
 
-	return r == 0 && !ipc_is_printable(text) ? -EBADMSG : r;
+	return r == 0 && !str_is_printable(text) ? -EBADMSG : r;
 }
 
 const char *edge_reason_text(enum edge_reason reason)

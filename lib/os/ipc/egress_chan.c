@@ -2,6 +2,7 @@
 #include "egress_chan.h"
 
 #include <errno.h>
+#include "lib/base/str.h"
 
 #define IN(phase) (1U << EGRESS_PHASE_##phase)
 
@@ -188,7 +189,7 @@ int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
 {
 	int r = chan_get_str(&egress_chan, msg, EGRESS_LOADED, text, EGRESS_MAX_TEXT);
 
-	return r == 0 && !ipc_is_printable(text) ? -EBADMSG : r;
+	return r == 0 && !str_is_printable(text) ? -EBADMSG : r;
 }
 
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)

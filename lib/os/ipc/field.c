@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include "msg.h"
+#include "lib/base/str.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are copied as they are");
 
@@ -31,7 +32,7 @@ void fields_write(struct wr *wr, const struct field *fields, const void *from)
 static void read_text(struct rd *rd, const struct field *f, char *ret)
 {
 	rd_cstr(rd, ret, f->size);
-	if (f->kind == FIELD_KIND_TEXT && !ipc_is_printable(ret)) {
+	if (f->kind == FIELD_KIND_TEXT && !str_is_printable(ret)) {
 		rd->bad = true;
 		ret[0] = '\0';
 	}

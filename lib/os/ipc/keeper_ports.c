@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include "lib/base/str.h"
 
 #define MAX_BODY (1 + KEEPER_MAX_PORTS * (2 + KEEPER_MAX_IP + 2 + 2 + 2 + 4))
 static_assert(MAX_BODY <= IPC_MAX_BODY, "a full list fits");
@@ -60,7 +61,7 @@ static int get_list(const struct ipc_msg *msg, uint16_t type, struct keeper_port
 		}
 		is_bad = is_bad || !p->port || p->code > 0 || p->code < -4095 ||
 			 (p->code == 0 && type == KEEPER_PORTS_ARE && !p->bound) ||
-			 !ipc_is_printable(p->ip);
+			 !str_is_printable(p->ip);
 	}
 	return is_bad ? -EBADMSG : chan_finish(&keeper_chan, msg, type, &rd);
 }

@@ -201,12 +201,3 @@ int ipc_send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int p
 
 	return r < 0 ? r : ipc_send(sock, type, id, slice_of(wr->p, wr->n), pass_fd);
 }
-
-bool ipc_is_printable(const char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
-}

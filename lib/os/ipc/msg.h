@@ -48,8 +48,6 @@ void ipc_trace(int sock, const struct chan *chan, unsigned side, const char *lab
 /* For the files of the channels. */
 /* ipc_send of what was written, if all of it fitted. */
 int ipc_send_wr(int sock, uint16_t type, uint32_t id, const struct wr *wr, int pass_fd) MUST_CHECK;
-/* Texts end up in logs and in front of people: no control characters, only ASCII. */
-bool ipc_is_printable(const char *text);
 
 static inline struct slice ipc_body(const struct ipc_msg *msg)
 {

@@ -2,6 +2,7 @@
 #include "vault_chan.h"
 
 #include <errno.h>
+#include "lib/base/str.h"
 
 #define IN(phase) (1U << VAULT_PHASE_##phase)
 #define MANAGE (IN(ADMIN) | IN(OWNER))
@@ -113,7 +114,7 @@ void vault_put_meta(struct wr *wr, const struct vault_meta *meta)
 static void read_text(struct rd *rd, char *buf, size_t size)
 {
 	rd_cstr(rd, buf, size);
-	if (!rd->bad && !ipc_is_printable(buf))
+	if (!rd->bad && !str_is_printable(buf))
 		rd->bad = true;
 }
 

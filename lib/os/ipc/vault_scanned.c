@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include "lib/base/str.h"
 
 #define MAX_BODY \
 	(8 + 2 + 2 + 8 + 2 + 1 + VAULT_MAX_FOUND * (2 + VAULT_MAX_NAME + 2 + VAULT_MAX_SCOPE + 8))
@@ -13,7 +14,7 @@ bool vault_control_is_good(const char *control)
 	size_t n = strlen(control);
 
 	return n == 0 ||
-	       (n >= VAULT_MIN_CONTROL && n <= VAULT_MAX_CONTROL && ipc_is_printable(control));
+	       (n >= VAULT_MIN_CONTROL && n <= VAULT_MAX_CONTROL && str_is_printable(control));
 }
 
 int vault_ask_scan(int sock, uint32_t id, const char *control, int fd)

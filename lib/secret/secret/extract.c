@@ -5,6 +5,7 @@
 #include <string.h>
 #include "lib/base/json/jtext.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 /* Moves [at, at + n) to the beginning and wipes the rest. */
 static void keep_extract(struct secret *s, size_t at, size_t n)
@@ -92,10 +93,8 @@ static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *
 	if (d.has_user && !slice_eq_str(d.user, "<token>") &&
 		slice_to_cstr(d.user, user, VAULT_MAX_USER) < 0)
 		return err_set(err, -EBADMSG, "the user name it answered with is too long");
-	for (const char *c = user; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			return err_set(err, -EBADMSG, "the user name is not printable");
-	}
+	if (!str_is_printable(user))
+		return err_set(err, -EBADMSG, "the user name is not printable");
 	keep_extract(s, d.secret.n ? (size_t)(d.secret.p - s->p) : 0, d.secret.n);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "keyring.h"
 
 #include <errno.h>
+#include "lib/base/str.h"
 
 int keyring_put_ask(struct wr *wr, const struct keyring_ask *ask)
 {
@@ -41,12 +42,8 @@ int keyring_get_answer(struct slice bytes, struct keyring_answer *ret)
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
 	ret->value = rd_str(&rd);
 	if (status >= KEYRING_N_STATUS || ret->value.n > KEYRING_MAX_VALUE ||
-		(ret->value.n != 0 && status != KEYRING_OK))
+		(ret->value.n != 0 && status != KEYRING_OK) || !str_is_printable(ret->text))
 		return -EBADMSG;
-	for (const char *c = ret->text; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			return -EBADMSG;
-	}
 	ret->status = (enum keyring_status)status;
 	return rd_finish(&rd);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 #include "lib/rules/policy/netrule.h"
 #include "service.h"
 
@@ -30,10 +31,8 @@ static int check_line(const char *what, const char *s, struct err *err)
 {
 	if (!s[0])
 		return err_set(err, -EINVAL, "%s is missing", what);
-	for (const char *c = s; *c; c++) {
-		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-			return err_set(err, -EINVAL, "%s is not plain text", what);
-	}
+	if (!str_is_printable(s))
+		return err_set(err, -EINVAL, "%s is not plain text", what);
 	if (s[0] == ' ' || s[strlen(s) - 1] == ' ' || strstr(s, " #") || s[0] == '#')
 		return err_set(err, -EINVAL, "%s cannot be '%.80s'", what, s);
 	return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 #define ANSWER_ROOM 1024
 
@@ -137,10 +138,7 @@ void out_clean_text(char *text)
 {
 	size_t n = strlen(text);
 
-	for (char *p = text; *p; p++) {
-		if (*p < ' ' || *p > '~')
-			*p = '?';
-	}
+	str_make_printable(text);
 	while (n > 0 && text[n - 1] == ' ')
 		text[--n] = '\0';
 }

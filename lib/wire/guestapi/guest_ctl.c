@@ -6,6 +6,7 @@
 #include "lib/base/b64.h"
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----\n"
 #define PEM_END "-----END CERTIFICATE-----\n"
@@ -42,11 +43,6 @@ static bool are_mounts_valid(const struct guest_mounts *mounts)
 		if (!is_mount_valid(&mounts->v[i]))
 			return false;
 	return true;
-}
-
-static bool is_machine_id(const char *s)
-{
-	return hex_is(s, 32);
 }
 
 /* A label of a host name: what ends up in /etc/hosts and sethostname must not carry blanks. */
@@ -126,7 +122,7 @@ static bool is_setup_valid(const struct guest_setup *s)
 	/* 0 would make the agent root, -1 means "leave it" to chown. */
 	if (s->uid == 0 || s->gid == 0 || s->uid == UINT32_MAX || s->gid == UINT32_MAX)
 		return false;
-	if (!is_machine_id(s->machine_id) || !is_env_valid(s->env, s->n_env))
+	if (!hex_is(s->machine_id, 32) || !is_env_valid(s->env, s->n_env))
 		return false;
 	if (s->workdir[0] && !guest_path_is_plain(s->workdir))
 		return false;
@@ -347,9 +343,7 @@ int guest_get_reply(struct slice body, struct guest_reply *ret)
 
 	ret->ok = ok == 1;
 	rd_cstr(&rd, ret->text, sizeof(ret->text));
-	for (char *p = ret->text; *p; p++)
-		if (*p < ' ' || *p > '~') /* also those that some terminals obey behind ASCII */
-			*p = '?';
+	str_make_printable(ret->text);
 	return rd_finish(&rd) < 0 || ok > 1 ? -EBADMSG : 0;
 }
 

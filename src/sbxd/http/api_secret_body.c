@@ -5,19 +5,12 @@
 #include <string.h>
 #include "api_body.h"
 #include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 void api_secret_done(struct api_secret *s)
 {
 	free(s->sandbox);
 	*s = (struct api_secret){0};
-}
-
-static bool is_printable(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
-			return false;
-	return true;
 }
 
 /* One field of printable text; untouched when it is not there. */
@@ -28,7 +21,7 @@ static int take_field(const json_t *o, const char *key, char *buf, size_t size, 
 
 	if (!v || json_is_null(v))
 		return 0;
-	if (!s || json_string_length(v) != strlen(s) || !is_printable(s))
+	if (!s || json_string_length(v) != strlen(s) || !str_is_printable(s))
 		return err_set(err, -EINVAL, "%s must be plain text", key);
 	if (strlen(s) >= size)
 		return err_set(err, -E2BIG, "%s is longer than %zu bytes", key, size - 1);
@@ -49,7 +42,7 @@ static int take_words(const json_t *o, const char *key, char *buf, size_t size, 
 	json_array_foreach (list, i, item) {
 		const char *s = json_string_value(item);
 
-		if (!s || !s[0] || json_string_length(item) != strlen(s) || !is_printable(s) ||
+		if (!s || !s[0] || json_string_length(item) != strlen(s) || !str_is_printable(s) ||
 			strchr(s, ' '))
 			return err_set(err, -EINVAL, "%s must be a list of words", key);
 		if (n + strlen(s) + 2 > size)
@@ -73,7 +66,7 @@ static int take_args(const json_t *list, struct vault_ref *ref, struct err *err)
 		const char *s = json_string_value(item);
 
 		if (!s || strlen(s) >= VAULT_MAX_ARG || json_string_length(item) != strlen(s) ||
-			!is_printable(s))
+			!str_is_printable(s))
 			return err_set(err, -EINVAL,
 				"an argument must be plain text of at most %d bytes",
 				VAULT_MAX_ARG - 1);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/str.h"
 #include "lib/secret/secret/keyring.h"
 #include "lib/secret/secret/secret.h"
 /* last: it has its own MIN and MAX, and takes ours away */
@@ -24,10 +25,7 @@ static void say(struct keyring_answer *a, enum keyring_status status, const char
 {
 	a->status = status;
 	(void)snprintf(a->text, sizeof(a->text), "%s", text);
-	for (char *c = a->text; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	str_make_printable(a->text);
 }
 
 static void say_error(struct keyring_answer *a, const GError *e)

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 static bool is_open(int fd)
@@ -99,6 +102,25 @@ static void errors_come_back(void **state)
 	assert_int_equal(fd_write_all(-1, "", 0), 0);
 }
 
+static void a_whole_file_is_read_from_its_beginning(void **state)
+{
+	static char content[200000];
+	char *text = NULL;
+	size_t n = 0;
+	int fd = memfd_create("fd-test", MFD_CLOEXEC);
+
+	memset(content, 'x', sizeof(content));
+	assert_int_equal(fd_write_all(fd, content, sizeof(content)), 0); /* its offset is the end */
+	assert_int_equal(fd_load(fd, sizeof(content), &text, &n), 0);
+	assert_int_equal(n, sizeof(content));
+	assert_memory_equal(text, content, sizeof(content));
+	assert_int_equal(text[n], '\0');
+	free(text);
+	assert_int_equal(fd_load(fd, sizeof(content) - 1, &text, &n), -EFBIG);
+	fd_close(&fd);
+	assert_int_equal(fd_load(fd, 1, &text, &n), -EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +129,7 @@ int main(void)
 		cmocka_unit_test(flags_go_on_and_off),
 		cmocka_unit_test(nonblock_is_seen_by_read),
 		cmocka_unit_test(whole_buffers_pass_a_pipe),
+		cmocka_unit_test(a_whole_file_is_read_from_its_beginning),
 		cmocka_unit_test(errors_come_back),
 	};
 
