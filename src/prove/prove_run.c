@@ -10,14 +10,12 @@
 #include <sys/utsname.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/vm/template/template.h"
 #include "lib/base/fs/paths.h"
 #include "lib/client/api/daemon.h"
 #include "lib/client/cli/follow.h"
-#include "prove_clean.h"
 #include "prove_folder.h"
 #include "prove_lane.h"
 #include "prove_twin.h"

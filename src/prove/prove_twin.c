@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/base/fs/dir.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 

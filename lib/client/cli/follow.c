@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "search_path.h"
 #include "ui.h"

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "lib/base/mem.h"
 #include "worker_internal.h"
 
 enum plan_flags {

@@ -8,7 +8,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/policy/netrule.h"
-#include "service.h"
 
 struct text {
 	char *p;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hold.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/os/jail/tree.h"

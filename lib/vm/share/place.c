@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/fs/walk.h"

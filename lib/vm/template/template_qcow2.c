@@ -16,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
-#include "lib/base/mem.h"
 
 #define HEAD_BYTES 104
 #define MAX_BACKING_NAME 1023

@@ -8,7 +8,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/str.h"
 
 /* In the order of our choice, as ALPN writes them. */
 static const uint8_t protocols[] = "\2h2\10http/1.1";

@@ -5,7 +5,6 @@
 #include "sniff.h"
 
 #include <errno.h>
-#include "lib/base/clock.h"
 #include "src/edge/http/http.h"
 
 /* "ADDR/PORT" */

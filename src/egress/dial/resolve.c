@@ -18,7 +18,6 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/mem.h"
 
 #define TRY_MS 2000
 #define TRIES 2

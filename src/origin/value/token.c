@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "src/origin/answer/answer.h"
 

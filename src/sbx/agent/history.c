@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "lib/base/fs/dir.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/hash/sha256.h"
 #include "lib/base/hex.h"

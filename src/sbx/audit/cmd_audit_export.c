@@ -12,7 +12,6 @@
 #include "audit_export.h"
 #include "audit_logs.h"
 #include "lib/client/api/out_place.h"
-#include "src/sbx/verb/verb.h"
 
 struct sink {
 	FILE *out;

@@ -8,7 +8,6 @@
 #include "audit_cmd.h"
 #include "home_record.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb/verb.h"
 
 static void tell_home(
 	void *arg, enum home_change what, const char *group, const char *path, const char *at)

@@ -17,7 +17,6 @@
 #include "lib/client/api/api.h"
 #include "audit_cmd.h"
 #include "audit_logs.h"
-#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 #define PRUNE_MS 60000

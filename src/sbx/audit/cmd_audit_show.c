@@ -9,7 +9,6 @@
 #include "audit_cmd.h"
 #include "audit_logs.h"
 #include "audit_text.h"
-#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 #define STANDARD_LIMIT 100

@@ -14,7 +14,6 @@
 #include "audit_text.h"
 #include "lib/client/cli/form.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 struct results {

@@ -7,7 +7,6 @@
 #include "lib/base/str.h"
 #include "lib/client/api/policy_api.h"
 #include "policy_verbs.h"
-#include "src/sbx/verb/verb.h"
 
 #define NO_RULE "no applicable policies for op("
 

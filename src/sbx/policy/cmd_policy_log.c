@@ -13,7 +13,6 @@
 #include "policy_verbs.h"
 #include "lib/client/cli/table.h"
 #include "src/sbx/session/session.h"
-#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 #define MAX_ROWS 100000 /* of different decisions that are told apart */

@@ -12,7 +12,6 @@
 #include "policy_verbs.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb/verb.h"
 
 #define MAX_SUMMARY 1024 /* rows of the short listing */
 

@@ -21,7 +21,6 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "src/sbx/disk/disk.h"
-#include "src/sbx/verb/verb.h"
 #include "workspace.h"
 
 void creation_done(struct creation *c)

@@ -11,7 +11,6 @@
 #include "src/sbx/agent/agent.h"
 #include "src/sbx/session/session.h"
 #include "lib/client/api/sandbox.h"
-#include "src/sbx/verb/verb.h"
 
 #define MAX_TRIED_NAMES 100
 

@@ -8,7 +8,6 @@
 #include "lib/base/mem.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/verb/verb.h"
 
 const struct opt_def secret_rm_opts[] = {
 	{'g', "global", NULL, "remove the credential for all sandboxes (default)"},

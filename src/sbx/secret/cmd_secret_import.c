@@ -10,7 +10,6 @@
 #include "secret_api.h"
 #include "secret_verbs.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb/verb.h"
 
 #define MAX_IMPORTS 256
 #define SESSION_VARIABLE \

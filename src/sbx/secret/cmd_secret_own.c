@@ -6,7 +6,6 @@
 #include "lib/client/api/policy_api.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
-#include "src/sbx/verb/verb.h"
 
 const struct opt_def secret_own_opts[] = {
 	{0, "sandbox", "NAME", "sandbox name (required)"},

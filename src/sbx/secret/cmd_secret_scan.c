@@ -15,10 +15,8 @@
 #include "lib/os/ipc/vault_scanned.h"
 #include "lib/client/api/sandbox.h"
 #include "scan_places.h"
-#include "secret_api.h"
 #include "secret_verbs.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb/verb.h"
 
 #define SCAN_TIMEOUT_MS 640000 /* others may be before it */
 

@@ -7,7 +7,6 @@
 #include "secret_api.h"
 #include "secret_verbs.h"
 #include "lib/client/cli/table.h"
-#include "src/sbx/verb/verb.h"
 #include "lib/client/cli/when.h"
 
 const struct opt_def secret_ls_opts[] = {

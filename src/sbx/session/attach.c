@@ -11,7 +11,6 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/client/api/sandbox.h"
 #include "session_run.h"
-#include "src/sbx/verb/verb.h"
 
 static uint8_t flags_of(const struct attach *a)
 {

@@ -18,7 +18,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/trace.h"
 #include "term.h"
-#include "src/sbx/verb/verb.h"
 
 #define TICK_MS 200
 

@@ -10,7 +10,6 @@
 #include "lib/client/cli/table.h"
 #include "src/sbx/disk/disk.h"
 #include "template_verbs.h"
-#include "src/sbx/verb/verb.h"
 
 const struct opt_def template_ls_opts[] = {
 	{0, "json", NULL, "print JSON"},

@@ -11,14 +11,12 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
-#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/api/sandbox.h"
 #include "src/sbx/disk/disk.h"
 #include "template_source.h"
 #include "template_verbs.h"
-#include "src/sbx/verb/verb.h"
 
 const struct opt_def template_save_opts[] = {
 	{'o', "output", "FILE", "write the template to FILE; - is stdout"},

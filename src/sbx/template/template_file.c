@@ -17,7 +17,6 @@
 #include "lib/base/fs/walk.h"
 #include "lib/vm/template/template.h"
 #include "lib/client/api/api.h"
-#include "lib/client/api/daemon.h"
 #include "dockerfile.h"
 #include "lib/client/cli/follow.h"
 #include "lib/client/api/out_place.h"

@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/mem.h"
 #include "lib/vm/template/template.h"
-#include "src/sbx/verb/verb.h"
 
 bool template_source_wanted(const struct opts *o)
 {

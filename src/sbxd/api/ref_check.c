@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "api.h"
-#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/walk.h"
 #include "lib/os/program/run_places.h"

@@ -10,8 +10,6 @@
  * Limits   One channel for each sandbox, and one in VAULT_WANT_GAP_MS.
  */
 #include <assert.h>
-#include <errno.h>
-#include <unistd.h>
 #include "vault_internal.h"
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/base/clock.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* udp: a datagram to an address, and whether the way there answers. */
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "answer.h"
 #include "net.h"
