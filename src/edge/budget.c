@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One memory budget for everything that a guest, and the servers it talks to, can make edge keep.
+ * One memory budget for all memory that the guest and its servers can make sbx-edge allocate.
  *
- * budget_alloc.c counts what is allocated, by whomever. Each queue and each arena has its own
- * limit, but the sum of these limits is above what edge may use, so the sum is looked at before a
- * step that can grow a connection. Over it the connections that hold the most are closed and the
- * keeper gets the reason; the small ones, which did no harm, stay. Not reading the port would not
- * help: the guest's window updates, which empty the queues, come by the same port.
+ * budget_alloc.c counts all allocations. Each queue and each arena has its own limit, but the sum
+ * of these limits exceeds the memory limit of sbx-edge. So the sum is checked before each step that
+ * can grow a connection. Above the budget, sbx-edge closes the connections that use the most memory
+ * and reports the reason to the keeper. Not reading the port would not help: the guest's window
+ * updates, which drain the queues, arrive on the same port.
  */
 #include "edge.h"
 

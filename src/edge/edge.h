@@ -2,16 +2,17 @@
 /*
  * edge - the files of sbx-edge above its parts.
  *
- * How      main.c starts, seals and has the switch of events, control.c handles messages of the
- *          keeper. net.c has the wire of sbx.net and passes each event of a connection to the part
- *          that has it: however the target is named (a redirected connection by its address, a
- *          proxy request by its text), the keeper is asked about it, and egress gets a socket if it
- *          is allowed. /proxy is the HTTP engine's (CONNECT leaves it by conn_connect), /tcp is
- *          sniffed for CONN_SNIFF_MS, /may only asks the keeper. budget.c closes connections above
- *          the memory budget. selftest.c is --jail-selftest.
- * Trust    Hostile bytes. Holds no credential; the key of a CA that this guest alone trusts.
+ * How      main.c starts, seals and dispatches events, control.c handles messages of the keeper.
+ *          net.c owns the channel sbx.net and passes each event of a connection to its part. The
+ *          target is an address (redirected connection) or a name (proxy request). sbx-edge queries
+ *          the keeper about the target, and egress gets a socket if it is allowed. /proxy belongs
+ *          to the HTTP engine (CONNECT leaves it by conn_connect), /tcp is sniffed for
+ *          CONN_SNIFF_MS, /may only queries the keeper. budget.c closes connections above the
+ *          memory budget. selftest.c is --jail-selftest.
+ * Trust    Parses untrusted input of the guest. Holds no credentials, only the key of the sandbox
+ *          CA.
  * Owns     fd CONTROL_FD.
- * Limits   EDGE_BUDGET for everything, and those of the parts.
+ * Limits   EDGE_BUDGET for all memory; each part has its own limits.
  * See      README, lib/os/ipc/edge_chan.h, proto/PROTOCOL.wire, proto/PROTOCOL.net
  */
 #pragma once

@@ -6,11 +6,11 @@
  *          keeper. Each OPEN is a struct exchange (exchange.c): its request is read from edge and
  *          compared with what the keeper allowed, decided again, then dialed and relayed. A SOCKET
  *          has no edge: its connection goes to the keeper. selftest.c is --jail-selftest.
- * Trust    Frames of edge, answers of resolvers, bytes of servers. Holds no secret.
+ * Trust    Frames of edge, responses of resolvers, data of servers. Handles no secrets.
  * Owns     The sockets, fd CONTROL_FD, the policy.
  * Limits   EGRESS_MAX_OPEN exchanges; the EGRESS_*_MS of limits.h; EGRESS_PIPES; OUT_MAX a
  *          direction.
- * Never    Resolves or connects before the policy's yes.
+ * Never    Resolves or connects before the policy has allowed the target.
  * See      README, lib/os/ipc/egress_chan.h, proto/PROTOCOL.canon
  */
 #pragma once

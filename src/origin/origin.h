@@ -2,16 +2,16 @@
 /*
  * origin - the files of sbx-origin above its parts.
  *
- * How      main.c starts, enters the jail and has the switch of events. control.c handles messages
- *          of the keeper. Each OPEN is a struct exchange: exchange.c reads its request, checks and
- *          judges it (slot_judge) and waits for a line whose certificate is verified. Only on such
- *          a line the value is requested (value_ask); then slot_fill puts it in and the line sends
- *          the request. talk.c moves the content. selftest.c is --jail-selftest.
- * Trust    Frames of edge and bytes of a server. Holds the credentials of one service.
+ * How      main.c starts, enters the jail and dispatches events. control.c handles messages of the
+ *          keeper. Each OPEN is a struct exchange: exchange.c reads its request, checks it
+ *          (slot_judge) and waits for a line whose certificate is verified. Only on such a line is
+ *          the value requested (value_ask). Then slot_fill inserts it and the line sends the
+ *          request. talk.c forwards the body. selftest.c is --jail-selftest.
+ * Trust    Frames of edge and data of a server. Holds the credentials of one service.
  * Owns     The sockets, fd CONTROL_FD, the value.
  * Limits   ORIGIN_MAX_OPEN exchanges, ORIGIN_MAX_CONNS lines, the ORIGIN_*_MS of limits.h, OUT_MAX
  *          a direction.
- * Never    Says NEED before a certificate was verified. Sends to another host. Sends a request
+ * Never    Sends NEED before a certificate was verified. Sends to another host. Sends a request
  *          twice, except for the one case at ORIGIN_TRIES. Follows a redirect.
  * See      README, lib/os/ipc/origin_chan.h, proto/PROTOCOL.canon
  */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * html - text into a page, whatever its bytes are.
+ * html - escapes any text for an HTML page.
  *
- * How      html_put writes text so that it is text in an element and in a quoted attribute: the
- *          five characters that mean something become references; what is not UTF-8, control
- *          characters but tab and newline, and those that turn the direction of writing become
- *          U+FFFD.
- * Trust    Made for hostile bytes: what a guest printed.
+ * How      html_put writes text for an element or a quoted attribute: the five special characters
+ *          become references. Invalid UTF-8, control characters except tab and newline, and
+ *          characters that change the direction of text become U+FFFD.
+ * Trust    Accepts untrusted input: output of a guest.
  * Owns     Nothing.
- * Limits   HTML_MAX_TEXT bytes of a text; the rest is left out, and the page says so.
+ * Limits   HTML_MAX_TEXT bytes of a text; the rest is omitted, and the page shows that.
  * See      html_test.c, html_fuzz.c
  */
 #pragma once

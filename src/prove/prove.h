@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove - what a run of `sbx prove` has found: the results, for those who write reports.
+ * prove - the results of a run of `sbx prove`, for the reports.
  *
- * How      prove_run.c fills the results as probes end; prove_text.c, prove_json.c and prove_html.c
- *          write them out. A probe that never came to its end is red: nothing is green by default.
- * Trust    inside and outside are what parts printed, inside by the guest itself. All texts have
- *          been through prove_clean: valid UTF-8, no control character but the newline, bounded.
+ * How      prove_run.c fills the results as probes finish; prove_text.c, prove_json.c and
+ *          prove_html.c write them. A probe that did not finish fails: no result passes by default.
+ * Trust    inside and outside are the output of parts, inside of the guest. All texts have passed
+ *          prove_clean: valid UTF-8, no control character except newline, limited.
  * Owns     struct prove_run owns its texts and results.
  * Limits   PROVE_MAX_TEXT bytes a text.
  * See      data/probes/README

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_folder - the folder of one run of `sbx prove`, and those that killed runs have left.
+ * prove_folder - the directory of one run of `sbx prove`, and stale ones of killed runs.
  *
- * How      TOP/sbx-prove-UID-WORD, 0700. A lock on it says that its run goes on; one without is a
- *          leftover, and the word leads to its twin, prove-WORD.
- * Trust    Parts on the host write below it by path, so the caller gives a TOP that no guest can
- *          write to. /tmp is everybody's: made with mkdir, taken only when it is ours and no link.
- * Owns     The folder, until prove_folder_remove.
+ * How      TOP/sbx-prove-UID-WORD, 0700. The run holds a lock on it; a directory without a lock is
+ *          stale, and the word is the name of its twin, prove-WORD.
+ * Trust    Parts on the host write below it by path, so the caller passes a TOP that no guest can
+ *          write to. /tmp is shared: the directory is created with mkdir, and used only if we own
+ *          it and it is not a link.
+ * Owns     The directory, until prove_folder_remove.
  * See      prove_run.c, prove_twin.c
  */
 #pragma once

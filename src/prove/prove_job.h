@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_job - one program of a run of `sbx prove`, with its output in memory and its time bounded.
+ * prove_job - one program of a run of `sbx prove`, with captured output and a time limit.
  *
- * How      prove_job_start forks it into a session of its own; prove_job_poll says what to wait for
- *          and prove_job_look takes what is there, without ever waiting. Its leader is not reaped
- *          before prove_job_end, so that its process group keeps its number until all of it is
- *          killed.
- * Trust    What it prints may be a guest's: bounded, cleaned by whoever shows it.
- * Owns     The process group, until prove_job_end; it dies with us.
+ * How      prove_job_start forks it into its own session. prove_job_poll returns the descriptors to
+ *          wait for, prove_job_look reads available output and never blocks. The leader is not
+ *          reaped before prove_job_end, so its process group keeps its number until the whole group
+ *          is killed.
+ * Trust    The output can come from a guest: limited here, cleaned by the caller that prints it.
+ * Owns     The process group, until prove_job_end; it is killed when we exit.
  * Limits   PROVE_JOB_MAX_OUT bytes of output are kept, more is dropped.
  * See      prove_lane.c, prove_session.c
  */

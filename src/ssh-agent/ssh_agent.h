@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ssh_agent - the parts of sbx-ssh-agent: main.c (start, seal, the switch), control.c (keeper's
- * messages),
- *         stream.c (what the guest says), host.c (the host's agent), selftest.c.
+ * ssh_agent - the parts of sbx-ssh-agent: main.c (start, seal, dispatch), control.c (messages of
+ *        the keeper), stream.c (requests of the guest), host.c (SSH agent of the host), selftest.c.
  *
- * How      Each OPEN is a struct stream with one request at a time: it is read, waits for the
- *          host's agent (one question at a time, in their order), for a signature also for the
- *          keeper's VERDICT, and is answered. The list of keys is asked of the host's agent for
- *          each request anew, so a key that was removed there is gone here too.
- * Trust    Eats bytes of the guest and of the host's agent. Holds no secret and no file.
+ * How      Each OPEN is a struct stream with one request at a time. The request is read, waits for
+ *          the host's SSH agent (one request at a time, in order) and, for a signature, for the
+ *          keeper's VERDICT, and is answered. The list of keys is requested from the host's agent
+ *          for each request, so a key that was removed there is not offered any more.
+ * Trust    Parses untrusted input of the guest and data of the host's agent. Holds no secrets and
+ *          no files.
  * Owns     The sockets, fd CONTROL_FD.
  * Limits   SSH_AGENT_MAX_OPEN streams, SSHAGENT_MAX_REQUEST and SSHAGENT_MAX_ANSWER bytes,
  *          SSH_AGENT_*_MS.
- * Never    Has a signature made before VERDICT said yes, or with a key that the filter does not
- *          allow.
+ * Never    Requests a signature before VERDICT has allowed it, or with a key that the filter does
+ *          not allow.
  * See      README, lib/os/ipc/ssh_agent_chan.h, lib/secret/sshagent/sshagent.h
  */
 #pragma once

@@ -93,7 +93,7 @@ class Exec:
                 self.look(int.from_bytes(payload[21:29], "little"))
                 return
             if kind == ATTACH:
-                self.send(ERROR, b"\x01there is no such session")
+                self.send(ERROR, b"\x01session not found")
                 return
             assert kind == SPEC
             self.serve(Reader(payload))

@@ -8,7 +8,7 @@
  * Owns     The table of connections and their sockets to egress.
  * Limits   NET_MAX_CONNS, one whose query is unanswered included even when the guest has reset it;
  *          NET_ASKS queries under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out.
- * Never    Sends a byte of the guest to egress before the keeper's yes.
+ * Never    Sends data of the guest to egress before the keeper has allowed it.
  */
 #pragma once
 

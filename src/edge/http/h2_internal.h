@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * h2_internal - what h2.c (the session of one connection) and h2_stream.c (its streams) share.
+ * h2_internal - declarations shared by h2.c (HTTP/2 session) and h2_stream.c (streams).
  *
- * How      nghttp2 reads frames and header compression, and nothing more: its own rules for HTTP
- *          messages are off, so that each request is judged in one place (lib/wire/http/h2.h) and
- *          refused with a reason. A stream is a struct conn of kind CONN_STREAM that the HTTP
- *          engine has; its `in` and `out` are the bodies. Nothing of a connection ends inside a
- *          callback of nghttp2.
- * Trust    Eats hostile bytes. Holds no secret.
+ * How      nghttp2 parses frames and header compression only. Its checks of HTTP messages are off:
+ *          lib/wire/http/h2.h checks each request and gives the reason of a refusal. A stream is a
+ *          struct conn of kind CONN_STREAM that the HTTP engine handles; its `in` and `out` are the
+ *          bodies. No connection is closed inside a callback of nghttp2.
+ * Trust    Parses untrusted input. Handles no secrets.
  * Owns     The session and a struct h2_stream for each stream.
- * Limits   H2_*. A guest over one gets GOAWAY, and its connection ends.
+ * Limits   H2_*. A guest that exceeds one gets GOAWAY, and its connection is closed.
  * See      h2_test.c, h2_fuzz.c
  */
 #pragma once

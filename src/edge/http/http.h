@@ -5,10 +5,10 @@
  * How      proxy*.c handle one request at a time: each is a query to the keeper, then an exchange
  *          with sbx-egress or sbx-origin. h2.c has a session of HTTP/2 inside intercepted TLS; each
  *          stream (h2_stream.c) is a connection of the table with the same engine.
- * Trust    Hostile bytes of the guest; frames of egress.
+ * Trust    Untrusted input of the guest; frames of egress.
  * Owns     c->proxy, c->h2, c->stream.
  * Limits   H2_*, PROXY_*.
- * Never    Sends a byte of a request to egress before the keeper's yes to that request.
+ * Never    Sends data of a request to egress before the keeper has allowed that request.
  * See      proto/PROTOCOL.canon
  */
 #pragma once
@@ -47,10 +47,10 @@ void proxy_on_timer(struct edge *e, struct conn *c);
 void proxy_free(struct edge *e, struct conn *c);
 
 /*
- * h2.c: the HTTP/2 engine, only inside opened TLS (c->open, c->target given, c->sni). h2_begin
- * follows a handshake whose ALPN is h2; what was decrypted is in c->in then, and h2_on_bytes
- * follows when there is any. It eats by conn_eat, says by conn_say into c->out as far as conn_room
- * allows, and ends by conn_end or conn_reset. h2_free makes c->h2 NULL.
+ * h2.c: the HTTP/2 engine, only inside intercepted TLS (c->open, c->target given, c->sni).
+ * h2_begin follows a handshake whose ALPN is h2. Decrypted data is in c->in; h2_on_bytes follows if
+ * there is any. The engine consumes with conn_eat, writes with conn_say into c->out as far as
+ * conn_room allows, and closes with conn_end or conn_reset. h2_free sets c->h2 to NULL.
  */
 void h2_begin(struct edge *e, struct conn *c);
 void h2_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
@@ -58,8 +58,8 @@ void h2_on_room(struct edge *e, struct conn *c);
 void h2_on_timer(struct edge *e, struct conn *c);
 void h2_free(struct edge *e, struct conn *c);
 
-/* h2_stream.c, for struct conn_ops: what the wire does for the other connections. A CONN_STREAM is as any
- * other one for the HTTP engine, and has its bytes and its end inside its connection. */
+/* h2_stream.c, for struct conn_ops: the operations that the wire has for other connections. For the
+ * HTTP engine a CONN_STREAM is like any other connection; its data is inside its connection. */
 void h2_stream_consumed(struct edge *e, struct conn *c, size_t n);
 void h2_stream_resume(struct edge *e, struct conn *c); /* c->out or c->out_end has changed */
 void h2_stream_reset(struct edge *e, struct conn *c);

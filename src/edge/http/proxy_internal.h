@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_internal - what the parts of the HTTP engine share.
+ * proxy_internal - declarations shared by the parts of the HTTP engine.
  *
- * A request and its answer are the same whether they came as HTTP/1.1 (proxy_h1.c) or in a stream
- * of HTTP/2 (h2_stream.c): how they are read and said is a struct proxy_tongue, what is done with
- * them is here. One connection is in one state, and each state has one function that goes on as far
- * as bytes, room and sockets allow (proxy_pump). A function that gives PROXY_GONE has given the
- * connection away: its caller touches it no more.
+ * The engine handles a request and its response the same way for HTTP/1.1 (proxy_h1.c) and for a
+ * stream of HTTP/2 (h2_stream.c). A struct proxy_tongue reads and writes them. A connection is in
+ * one state, and each state has one function that continues as far as data, room and sockets allow
+ * (proxy_pump). After PROXY_GONE the caller must not use the connection.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_state - the state of one HTTP connection: its request, its answer, and how both are spoken.
+ * proxy_state - the state of one HTTP connection: its request, its response and its protocol.
  *
- * How      HTTP/1.1 (proxy_h1.c) and a stream of HTTP/2 (h2_stream.c) are a struct proxy_tongue each.
+ * How      HTTP/1.1 (proxy_h1.c) and HTTP/2 streams (h2_stream.c) each implement a struct
+ *          proxy_tongue.
  * Trust    Internal.
  */
 #pragma once

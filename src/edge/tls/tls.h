@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tls - the guest's TLS where the keeper wants it intercepted.
+ * tls - interception of the guest's TLS.
  *
- * How      open.c puts itself between the wire and the HTTP engine, open_ca.c has the sandbox CA and
+ * How      open.c sits between the channel and the HTTP engine, open_ca.c has the sandbox CA and
  *          the settings, open_bio.c the queues below TLS.
- * Trust    Hostile bytes of the guest, through OpenSSL. Holds the key of a CA that this guest alone
- *          trusts.
+ * Trust    Parses untrusted input of the guest through OpenSSL. Holds the key of the sandbox CA.
  * Owns     c->open, e->opener.
  * Limits   OPEN_*.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sniff - what the first bytes of a connection are: TLS, HTTP, or neither.
+ * sniff - classifies the first bytes of a connection as TLS, HTTP or neither.
  *
  * How      TLS begins with a handshake record. HTTP begins with a word of letters, blanks, and a
- *          path, an http URL or `*`, or with CONNECT; line ends in front, which servers pass over,
- *          do not hide it. What is not quite HTTP but would be taken for it by a lenient server
- *          counts as HTTP too: its strict reader then refuses it.
- * Trust    Eats hostile bytes. Pure.
+ *          path, an http URL or `*`, or with CONNECT. Leading line ends, which servers skip, are
+ *          skipped. Input that a lenient server would accept as HTTP is classified as HTTP: the
+ *          strict parser then rejects it.
+ * Trust    Parses untrusted input. Pure.
  * Limits   Decides within SNIFF_BYTES.
  * See      sniff_test.c
  */

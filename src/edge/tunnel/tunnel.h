@@ -3,13 +3,13 @@
  * tunnel - connections that are not HTTP: redirected ones, tunnels and DNS.
  *
  * How      caught.c finds the target of a redirected connection. tunnel.c opens a tunnel through
- *          egress and passes its bytes. Before the first byte of the guest goes on, check.c compares
- *          it with the target: TLS must say the target's name, HTTP goes to the HTTP engine,
- *          anything else may pass only on ports other than 80 and 443. A second ClientHello
- *          (HelloRetryRequest) must say the target's name too. name.c answers DNS.
- * Trust    Hostile bytes of the guest.
+ *          egress and forwards its data. Before data of the guest is forwarded, check.c compares it
+ *          with the target: TLS must name the target, HTTP goes to the HTTP engine, other data is
+ *          allowed only on ports other than 80 and 443. A second ClientHello (HelloRetryRequest)
+ *          must name the target too. name.c answers DNS.
+ * Trust    Untrusted input of the guest.
  * Limits   CONN_*_MS for each wait.
- * Never    Sends a byte of the guest to egress before the check of the name.
+ * Never    Sends data of the guest to egress before the check of the name.
  * See      proto/PROTOCOL.net
  */
 #pragma once

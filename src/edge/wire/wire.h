@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire - the bytes of the two ports, and the streams of sbx.ctl.
+ * wire - the data of the two ports, and the streams of sbx.ctl.
  *
- * How      port.c moves bytes between a port and lib/wire/wire. Each OPEN of the keeper gives a
- *          connected socket; it becomes a struct bridge, tied to one HTTP/2 stream. Host to guest,
- *          the wire pulls straight out of the socket when the guest's window allows. Guest to host,
- *          bytes are sent at once; what the socket does not take waits in to_host, whose size is
- *          the window: a socket that is not read stops its own stream and nothing else.
- * Trust    The guest's bytes (through lib/wire/wire); never looks into a body.
+ * How      port.c moves data between a port and lib/wire/wire. Each OPEN of the keeper passes a
+ *          connected socket, which becomes a struct bridge tied to one HTTP/2 stream. From host to
+ *          guest, data is read from the socket when the guest's window allows it. From guest to
+ *          host, data is sent immediately; the rest waits in to_host, whose size is the window: a
+ *          socket that is not read blocks only its own stream.
+ * Trust    Data of the guest, through lib/wire/wire. Does not parse bodies.
  * Owns     The bridged sockets, the sockets of the ports.
  * Limits   EDGE_MAX_STREAMS, WIRE_STREAM_WINDOW a stream, EDGE_OUT bytes towards the guest.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dial - from an allowed name to a connection.
+ * dial - connects to an allowed name.
  *
- * How      dial_begin selects the addresses (pin, upstream proxy, the name's own), resolve.c resolves
- *          names by c-ares, each address is checked, one is connected and checked once more.
- * Trust    Answers of resolvers. Names are those that the policy allowed.
+ * How      dial_begin selects the addresses (pin, upstream proxy or those of the name), resolve.c
+ *          resolves names with c-ares, each address is checked, one is connected and checked again.
+ * Trust    Responses of resolvers. The policy has allowed the names.
  * Owns     x->dial until x->origin_fd is connected.
  * Limits   EGRESS_DIALS addresses, EGRESS_RESOLVE_MS, EGRESS_DIAL_MS, EGRESS_DIAL_ALL_MS.
  * Never    Resolves twice for one exchange.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names become addresses here, by c-ares and nobody else: no hosts file, no search list, no cache.
- * Queries are made by ares_send with a number of our own, because c-ares 1.18 takes the key of its
- * own numbers from /dev/urandom, which is not there in the jail, and rand() without it.
+ * Resolves names to addresses with c-ares only: no hosts file, no search list, no cache. Queries
+ * use ares_send with our own query ids, because c-ares 1.18 seeds its ids from /dev/urandom, which
+ * does not exist in the jail, and uses rand() without it.
  */
 #define CARES_NO_DEPRECATED
 #include "resolve.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay - the bytes of an exchange that is connected.
+ * relay - forwards the data of a connected exchange.
  *
  * How      tunnel.c splices bytes in both directions, request.c forwards one HTTP request and its
  *          response, upstream.c sends CONNECT to the upstream proxy.
- * Trust    Frames of edge and bytes of servers; holds no secret.
+ * Trust    Frames of edge and data of servers. Handles no secrets.
  * Limits   EGRESS_PIPES, OUT_MAX per direction, EGRESS_IDLE_MS, EGRESS_UPSTREAM_MS.
  */
 #pragma once

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes pass through a pipe by splice, without a copy to us: measured against read and write with
- * 64 KiB it takes a third of the time from TCP to the socket of edge, and two thirds the other way
- * (README). One pipe serves all tunnels, since it is empty again at once; only a direction whose
- * reader does not read keeps one, with at most 64 KiB in it. When all EGRESS_PIPES are kept,
- * further such directions look at bytes without taking them, send what goes and then take that:
- * slower, and without any memory of their own.
+ * splice moves data through a pipe without a copy to user space. Compared with read and write of 64
+ * KiB, it takes a third of the time from TCP to the socket of edge, and two thirds in the other
+ * direction (README). One pipe serves all tunnels, because it is empty again after each step. Only
+ * a direction whose reader is slow keeps a pipe, with at most 64 KiB in it. When all EGRESS_PIPES
+ * are in use, further directions use MSG_PEEK, send what the reader takes and then consume that:
+ * slower, but without extra memory.
  */
 #include "relay.h"
 

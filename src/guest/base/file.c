@@ -107,7 +107,7 @@ int file_make_parents(const char *path, struct err *err)
 	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
 		snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
 		if (mkdir(part, 0755) < 0 && errno != EEXIST)
-			return err_errno(err, -errno, "making %s in the guest", part);
+			return err_errno(err, -errno, "creating %s in the guest", part);
 	}
 	return 0;
 }

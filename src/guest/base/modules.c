@@ -153,7 +153,7 @@ int modules_load(const char *const *names, struct err *err)
 	int r;
 
 	if (uname(&u) < 0)
-		return err_errno(err, -errno, "asking for the kernel's version");
+		return err_errno(err, -errno, "reading the kernel version");
 	folder = xasprintf(FOLDER "/%s", u.release);
 	path = xasprintf("%s/modules.dep", folder);
 	r = file_read(path, &dep);

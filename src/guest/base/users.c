@@ -124,7 +124,7 @@ static int find_user_part(
 	if (find_user(passwd, who, ret))
 		return 0;
 	if (!to_id(who, &uid))
-		return err_set(err, -ENOENT, "there is no user \"%s\" in the sandbox", who);
+		return err_set(err, -ENOENT, "user '%s' not found in the sandbox", who);
 	if (find_uid(passwd, uid, ret))
 		return 0;
 	*ret = (struct guest_user){.uid = uid, .gid = uid, .home = "/", .shell = "/bin/sh"};
@@ -147,7 +147,7 @@ int users_find(const char *passwd, const char *group, const char *spec, struct g
 	if (r < 0)
 		return r;
 	if (colon && !find_group(group, colon + 1, &ret->gid) && !to_id(colon + 1, &ret->gid))
-		return err_set(err, -ENOENT, "there is no group \"%s\" in the sandbox", colon + 1);
+		return err_set(err, -ENOENT, "group '%s' not found in the sandbox", colon + 1);
 	/* As docker does: an explicit group is the only one. */
 	if (!colon && ret->name[0])
 		find_memberships(group, ret);
@@ -238,7 +238,7 @@ static int edit_files(const char *passwd, const char *group, uid_t uid, gid_t gi
 	int r;
 
 	if (!new_passwd)
-		return err_set(err, -ENOENT, "there is no user \"agent\" in the template");
+		return err_set(err, -ENOENT, "user 'agent' not found in the template");
 	/* The group first: if it ends in between, the next start sees the old uid and goes on. */
 	r = new_group ? file_replace("/etc/group", new_group, err) : 0;
 	return r < 0 ? r : file_replace("/etc/passwd", new_passwd, err);
@@ -262,6 +262,6 @@ int users_set_agent(uid_t uid, gid_t gid, struct err *err)
 	/* The home before the files: an interrupted change is done again from the start. */
 	r = file_chown_tree(agent.home, (uid_t[]){agent.uid, agent.gid}, (uid_t[]){uid, gid});
 	if (r < 0 && r != -ENOENT)
-		return err_errno(err, r, "giving %s to uid %u", agent.home, uid);
+		return err_errno(err, r, "changing the owner of %s to uid %u", agent.home, uid);
 	return edit_files(passwd, group, uid, gid, err);
 }

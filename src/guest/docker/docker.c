@@ -58,7 +58,7 @@ void docker_start(struct docker *d, struct loop *loop)
 		return;
 	d->sock = make_socket();
 	if (d->sock < 0)
-		log_warn("making %s: %s", DOCKER_SOCK, strerror(-d->sock));
+		log_warn("creating %s: %s", DOCKER_SOCK, strerror(-d->sock));
 	listen_again(d);
 }
 
@@ -100,7 +100,7 @@ static void put_runc(void)
 	struct err err;
 
 	if (oci_install(&err) < 0)
-		log_warn("%s; containers do not trust the sandbox's CA", err.text);
+		log_warn("%s: containers do not trust the sandbox CA", err.text);
 	else
 		(void)putenv(xasprintf("PATH=" OCI_BIN ":%s", path ? path : "/usr/sbin:/usr/bin"));
 }
@@ -173,7 +173,7 @@ bool docker_on_exit(struct docker *d, pid_t pid)
 	d->pid = 0;
 	if (clock_mono_ms() - d->started_ms > YOUNG_MS)
 		d->pause_ms = PAUSE_FIRST_MS;
-	log_warn("dockerd has ended; see %s", DOCKER_LOG);
+	log_warn("dockerd exited; see %s", DOCKER_LOG);
 	pause_listening(d);
 	return true;
 }

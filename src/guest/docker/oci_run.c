@@ -138,7 +138,7 @@ static int fill_folder(const char *folder, const char *ca, const char *bundle, s
 	int r = chmod(folder, 0755) < 0 ? -errno : jks_from_pem(bundle, &store, &n);
 
 	if (r < 0)
-		return err_errno(err, r, "making %s", folder);
+		return err_errno(err, r, "creating %s", folder);
 	texts[2] = slice_of(store, n);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", folder, files[i]);
@@ -175,10 +175,10 @@ static int make_folder(
 	if (count_entries(dir) >= OCI_MAX_FOLDERS)
 		return err_set(err, -ENOSPC, "more than %d different bundles", OCI_MAX_FOLDERS);
 	if (!mkdtemp(tmp))
-		return err_errno(err, -errno, "making a folder in %s", dir);
+		return err_errno(err, -errno, "creating a directory in %s", dir);
 	r = fill_folder(tmp, ca, bundle, err);
 	if (r == 0 && rename(tmp, name) < 0 && errno != EEXIST && errno != ENOTEMPTY)
-		r = err_errno(err, -errno, "making %s", name);
+		r = err_errno(err, -errno, "creating %s", name);
 	remove_folder(tmp);
 	if (r == 0)
 		*ret = TAKE(name);
@@ -324,14 +324,14 @@ int oci_install(struct err *err)
 		return r;
 	(void)unlink(path);
 	/* The file itself is not on any disk that the guest still sees. */
-	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "making %s", path) : 0;
+	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "creating %s", path) : 0;
 }
 
 static void complain_run(const struct err *err, int r)
 {
 	AUTO_CLOSE int fd = open(DOCKER_LOG, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-	AUTO_FREE char *line = xasprintf(
-		"sbx: a container starts without the sandbox's CA: %s\n", err_text(err, r));
+	AUTO_FREE char *line =
+		xasprintf("sbx: container starts without the sandbox CA: %s\n", err_text(err, r));
 
 	if (fd >= 0)
 		(void)!fd_write_all(fd, line, strlen(line));
@@ -363,6 +363,6 @@ int oci_main(int argc, char **argv)
 	if (r < 0)
 		complain_run(&err, r);
 	become_runc(argv);
-	fputs("sbx: there is no runc in the guest\n", stderr);
+	fputs("sbx: runc not found in the guest\n", stderr);
 	return 127;
 }

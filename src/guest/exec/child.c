@@ -44,7 +44,7 @@ static void take_stdio(const struct child *c, const struct guest_user *u)
 		(void)!fchown(c->in, u->uid, (gid_t)-1);
 	}
 	if (dup2(c->in, 0) < 0 || dup2(c->out, 1) < 0 || dup2(c->err, 2) < 0)
-		fail(c, STATUS_CANNOT, "connecting the program's input and output failed");
+		fail(c, STATUS_CANNOT, "cannot connect the program's input and output");
 }
 
 static void become_child(const struct child *c, const struct guest_user *u)
@@ -53,7 +53,7 @@ static void become_child(const struct child *c, const struct guest_user *u)
 
 	if (setgroups(u->n_groups, u->groups) < 0 || setresgid(u->gid, u->gid, u->gid) < 0 ||
 		setresuid(u->uid, u->uid, u->uid) < 0) {
-		err_errno(&err, -errno, "becoming the user \"%s\" in the sandbox", u->name);
+		err_errno(&err, -errno, "switching to the user '%s' in the sandbox", u->name);
 		fail(c, STATUS_CANNOT, err.text);
 	}
 }
@@ -67,7 +67,7 @@ static void enter_folder(const struct child *c, const struct guest_user *u)
 	if (asked[0]) {
 		if (chdir(asked) == 0)
 			return;
-		err_errno(&err, -errno, "entering the folder %s in the sandbox", asked);
+		err_errno(&err, -errno, "changing to the directory %s in the sandbox", asked);
 		fail(c, STATUS_CANNOT, err.text);
 	}
 	if (work && work[0] && chdir(work) == 0)
@@ -119,10 +119,10 @@ static void exec_program(const struct child *c, char **envp)
 	(void)execvp(name, c->spec->argv);
 	r = -errno;
 	if (r == -ENOENT || r == -ENOTDIR) {
-		err_set(&err, r, "there is no program \"%s\" in the sandbox", name);
+		err_set(&err, r, "program '%s' not found in the sandbox", name);
 		fail(c, STATUS_NOT_FOUND, err.text);
 	}
-	err_errno(&err, r, "running \"%s\" in the sandbox", name);
+	err_errno(&err, r, "running '%s' in the sandbox", name);
 	fail(c, STATUS_CANNOT, err.text);
 }
 
@@ -134,10 +134,10 @@ static void run_builtin(const struct child *c)
 	struct guest_user root = {0};
 
 	if (!fn)
-		fail(c, STATUS_NOT_FOUND, "sbx-guest has no such builtin");
+		fail(c, STATUS_NOT_FOUND, "unknown builtin of sbx-guest");
 	take_stdio(c, &root);
 	if (c->spec->cwd[0] && chdir(c->spec->cwd) < 0)
-		fail(c, STATUS_CANNOT, "entering the folder in the sandbox failed");
+		fail(c, STATUS_CANNOT, "cannot change to the directory in the sandbox");
 	(void)close_range(3, ~0u, 0);
 	_exit(fn(c->spec->argv));
 }

@@ -281,7 +281,7 @@ static void start_spec(struct execs *x, struct exec_conn *c, const struct exec_s
 	struct exec *e = why ? NULL : make_exec(x);
 
 	if (!e) {
-		exec_say_error(x, c, 126, why ? why : "too many programs run for the host");
+		exec_say_error(x, c, 126, why ? why : "too many programs are running");
 		return;
 	}
 	e->detached = spec->flags & EXEC_F_DETACHED;

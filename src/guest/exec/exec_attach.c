@@ -65,7 +65,7 @@ const char *exec_keep_refusal(struct execs *x, const char *name)
 	unsigned n = 0;
 
 	if (e && (e->state != EXEC_ENDED || (e->conn && !e->conn->last)))
-		return "a session of this name runs already";
+		return "a session with this name already exists";
 	/* The one before has ended, and who was there knows: its place is taken. */
 	if (e)
 		exec_free(x, e);
@@ -74,7 +74,7 @@ const char *exec_keep_refusal(struct execs *x, const char *name)
 	if (n < EXEC_MAX_KEPT)
 		return NULL;
 	if (count_dead(x, &oldest) == 0)
-		return "too many sessions are kept";
+		return "too many sessions";
 	exec_free(x, oldest);
 	return NULL;
 }
@@ -136,7 +136,7 @@ static void begin_attached(struct execs *x, struct exec_conn *c)
 	bool again = c->how.resume && c->how.out_at >= from && c->how.out_at <= e->ring.end;
 
 	if (!again && !exec_is_kept(e)) {
-		exec_say_error(x, c, EXEC_NO_SESSION, "what the client asks for again is gone");
+		exec_say_error(x, c, EXEC_NO_SESSION, "the requested output is no longer stored");
 		exec_leave(x, e, false);
 		c->e = NULL;
 		return;
@@ -196,7 +196,7 @@ int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload)
 	by_name = c->how.session[0];
 	e = by_name ? exec_find_kept(x, c->how.session) : find_token(x, c->how.token);
 	if (!e) {
-		exec_say_error(x, c, EXEC_NO_SESSION, "there is no such session");
+		exec_say_error(x, c, EXEC_NO_SESSION, "session not found");
 		return 0;
 	}
 	if (c->how.look && by_name) {

@@ -119,7 +119,7 @@ int spawn_start(
 	pid_t pid;
 
 	if (r < 0)
-		return err_errno(err, r, "making the pipes of a program in the sandbox");
+		return err_errno(err, r, "creating the pipes of a program in the sandbox");
 	pid = fork();
 	if (pid < 0)
 		return err_errno(err, -errno, "starting a process in the sandbox");

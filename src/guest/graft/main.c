@@ -27,9 +27,9 @@
 
 static const char resolv[] = "nameserver 127.0.0.1\n"; /* sbx-guest knows it as nobody's wish */
 static const char sudoers[] =
-	"# the sandbox is the wall, not the user inside it\n"
+	"# the sandbox is the isolation boundary, not its user\n"
 	"agent ALL=(ALL:ALL) NOPASSWD: ALL\n"
-	"# how a program finds the way out and whom it trusts is the same for root\n"
+	"# root uses the same proxy and CA settings\n"
 	"Defaults env_keep += \"http_proxy https_proxy ftp_proxy all_proxy no_proxy\"\n"
 	"Defaults env_keep += \"HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY\"\n"
 	"Defaults env_keep += \"SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE\"\n"
@@ -64,7 +64,7 @@ static void kit_open(struct kit *k, const char *dir, const char *kernel)
 		die("%s", err.text);
 	if (strchr(kernel, '/') || kernel[0] == '.' ||
 		str_copy(k->kernel, sizeof(k->kernel), kernel) < 0)
-		die("'%s' is no version of a kernel", kernel);
+		die("invalid kernel version '%s'", kernel);
 }
 
 static void say_graft(const char *key, const char *value)
@@ -118,8 +118,8 @@ static int put_accounts(struct err *err)
 
 	if (!place_is_program("/bin/sh"))
 		return err_set(err, -ENOENT,
-			"the image has no shell /bin/sh, so nobody could work in it (images "
-			"\"distroless\" or \"scratch\" are like this)");
+			"the image has no shell /bin/sh (\"distroless\" and \"scratch\" images "
+			"cannot be used)");
 	say_graft("shell", shell);
 	r = place_read("/etc/passwd", &passwd, err);
 	if (r == 0)

@@ -63,7 +63,7 @@ void grow_file_system(const char *disk, const char *mounted)
 	if (dev < 0 || root < 0 || ioctl(dev, BLKGETSIZE64, &bytes) < 0 ||
 		pread(dev, superblock, sizeof(superblock), GROW_SUPERBLOCK_AT) !=
 			(ssize_t)sizeof(superblock)) {
-		log_warn("looking at the size of the disk %s: %s", disk, strerror(errno));
+		log_warn("reading the size of the disk %s: %s", disk, strerror(errno));
 		return;
 	}
 	blocks = grow_blocks(superblock, bytes);

@@ -88,7 +88,7 @@ static void begin_guest(struct guest *g)
 	if (loop_init(&g->loop) < 0 || g->signals < 0 ||
 		loop_add(&g->loop, g->signals, EPOLLIN,
 			(struct loop_key){.kind = GUEST_EV_SIGNAL}) < 0) {
-		log_error("making the event loop failed");
+		log_error("cannot create the event loop");
 		power_off_now();
 	}
 	/* First, as it has most to do. */
@@ -202,10 +202,10 @@ int main(int argc, char **argv)
 	log_init("sbx-guest");
 	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
 	if (getpid() != 1)
-		die("this is the first program of a sandbox's VM and cannot run elsewhere");
+		die("sbx-guest runs only as PID 1 of a sandbox VM");
 	boot_guest();
 	begin_guest(g);
-	log_info("ready at %u ms, %u ms of them here", (unsigned)clock_mono_ms(),
+	log_info("ready at %u ms, %u ms of them in sbx-guest", (unsigned)clock_mono_ms(),
 		(unsigned)(clock_mono_ms() - began_ms));
 	for (;;) {
 		loop_next(&g->loop, &ev);

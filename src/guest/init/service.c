@@ -28,8 +28,7 @@ static unsigned answer_service(struct wr *wr, int r, const struct err *err)
 
 static unsigned refuse_service(struct wr *wr)
 {
-	return guest_put_reply(wr, false, "the guest did not understand the request") < 0 ? 500
-											  : 400;
+	return guest_put_reply(wr, false, "invalid request") < 0 ? 500 : 400;
 }
 
 static unsigned on_setup(void *ctx, struct slice body, struct wr *wr)
@@ -303,7 +302,7 @@ static const struct wire_ops ops = {
 void service_on_net(struct service *s, bool ready)
 {
 	if (!ready)
-		log_warn("the network is not ready; the sandbox starts without it");
+		log_warn("the network is not ready: the sandbox starts without network");
 	loop_timer_clear(s->loop, &s->net_wait);
 	ctl_release(&s->ctl, GUEST_PATH_SETUP, slice_of(NULL, 0));
 }

@@ -262,7 +262,7 @@ static void on_ping_timer(struct net *n)
 	if (!n->conns.wire)
 		return;
 	if (n->pinged) {
-		log_warn("the host does not answer on " NET_PORT_NAME);
+		log_warn("no response from the host on " NET_PORT_NAME);
 		port_kick(&n->port);
 	} else if (wire_n_streams(n->conns.wire) > 0) {
 		n->pinged = wire_ping(n->conns.wire, 0) == 0;
@@ -303,7 +303,7 @@ static void say_ready(void)
 	uint64_t now = clock_mono_ms();
 
 	if (write(NET_READY_FD, "R", 1) < 0)
-		log_warn("telling PID 1 failed");
+		log_warn("cannot notify PID 1");
 	(void)close(NET_READY_FD);
 	log_info("ready at %u ms", (unsigned)now);
 }
@@ -319,7 +319,7 @@ static void begin_net(struct net *n)
 	 * lost. */
 	(void)!file_poke("/proc/self/oom_score_adj", "-900");
 	if (loop_init(&n->loop) < 0) {
-		log_error("making the event loop failed");
+		log_error("cannot create the event loop");
 		_exit(1);
 	}
 	n->conns.loop = n->dns.loop = n->hold.loop = &n->loop;

@@ -81,7 +81,7 @@ int net_link_up(struct err *err)
 	int r = make_link(err);
 
 	if (r < 0)
-		return err_wrap(err, r, "making the interface " NET_LINK);
+		return err_wrap(err, r, "creating the interface " NET_LINK);
 	index = if_nametoindex(NET_LINK);
 	put_address(&nl, index, AF_INET, 15, &gateway, sizeof(gateway));
 	put_address(&nl, index, AF_INET6, 64, &gateway6, sizeof(gateway6));

@@ -61,7 +61,7 @@ const char netconf_daemon_json[] =
 	"	}\n"
 	"}\n";
 
-static const char sudo_keep[] = "# how a program finds the way out is the same for root\n"
+static const char sudo_keep[] = "# root uses the same proxy settings\n"
 				"Defaults env_keep += \"JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY "
 				"PIP_BREAK_SYSTEM_PACKAGES\"\n";
 

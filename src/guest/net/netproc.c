@@ -108,7 +108,7 @@ bool netproc_on_exit(struct netproc *p, pid_t pid, bool ending)
 		return true;
 	if (clock_mono_ms() - p->started_ms > YOUNG_MS)
 		p->pause_ms = PAUSE_FIRST_MS;
-	log_warn(NET_PROGRAM " has ended and is started again");
+	log_warn(NET_PROGRAM " exited: restarting it");
 	pause_then_start(p);
 	return true;
 }

@@ -184,7 +184,7 @@ static void take_bytes(struct port *p, struct slice s)
 	if (p->wire && wire_feed(p->wire, s, clock_mono_ms()) == 0)
 		return;
 	if (p->wire)
-		log_warn("the host's bytes on the wire: %s", wire_error(p->wire));
+		log_warn("invalid data from the host: %s", wire_error(p->wire));
 	restart_port(p);
 }
 
@@ -296,7 +296,7 @@ static bool refill_port(struct port *p)
 
 	if (wire_error(p->wire)[0]) {
 		/* A breach that the peer is still told about shows here, after its bytes. */
-		log_warn("the wire: %s", wire_error(p->wire));
+		log_warn("channel to the host: %s", wire_error(p->wire));
 		restart_port(p);
 		return p->wire && pull_out(p);
 	}

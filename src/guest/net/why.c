@@ -59,7 +59,7 @@ static int put_link(const char *root, struct err *err)
 	if (r < 0)
 		return r;
 	if (symlink(WHY_BIN "/" NAME, path) < 0 && errno != EEXIST)
-		return err_errno(err, -errno, "making %s", path);
+		return err_errno(err, -errno, "creating %s", path);
 	return 0;
 }
 

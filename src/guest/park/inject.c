@@ -244,18 +244,18 @@ int inject_begin(struct inject *in, struct err *err)
 	int r = get_regs(in->pid, &in->saved);
 
 	if (r == -ENOEXEC)
-		return err_set(err, r, "it is not a 64-bit program");
+		return err_set(err, r, "not a 64-bit program");
 	if (r == 0)
 		r = find_insn(in);
 	if (r == 0 && (ptrace(PTRACE_GETSIGMASK, in->pid, sizeof(in->mask), &in->mask) < 0 ||
 			      ptrace(PTRACE_SETSIGMASK, in->pid, sizeof(all), &all) < 0))
 		r = -errno;
 	if (r < 0)
-		return err_errno(err, r, "looking into a program");
+		return err_errno(err, r, "reading the registers of a program");
 	note_rseq(in);
 	in->begun = true;
 	r = get_page(in);
-	return r < 0 ? err_errno(err, r, "getting memory in a program") : 0;
+	return r < 0 ? err_errno(err, r, "allocating memory in a program") : 0;
 }
 
 static int run_to_syscall(pid_t tid)

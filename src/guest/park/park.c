@@ -65,7 +65,7 @@ static int freeze_fs(struct park *p, struct err *err)
 
 void park_on_timer(struct park *p)
 {
-	log_warn("nobody woke the file systems: they are written again");
+	log_warn("the file systems were not resumed in time: unfreezing them");
 	thaw_fs(p);
 }
 
@@ -121,7 +121,7 @@ static int suspend_park(struct park *p, pid_t net, struct err *err)
 	r = start_child(p);
 	if (r < 0) {
 		forget_child(p);
-		return err_errno(err, r, "starting the process that parks");
+		return err_errno(err, r, "starting the parking process");
 	}
 	p->state = PARK_PARKING;
 	return -EINPROGRESS;
@@ -138,7 +138,7 @@ int park_begin(struct park *p, enum guest_park kind, pid_t net, struct err *err)
 	case GUEST_PARK_N:
 		break;
 	}
-	return err_set(err, -EINVAL, "there is no such kind of parking here");
+	return err_set(err, -EINVAL, "unknown kind of parking");
 }
 
 int park_wake(struct park *p, struct guest_wake *wake, struct err *err)
@@ -155,7 +155,7 @@ int park_wake(struct park *p, struct guest_wake *wake, struct err *err)
 	if (r == 0 && wake->mounts.n)
 		r = mounts_share_again(p->mounts, err);
 	if (r == 0 && send(p->sock, "w", 1, MSG_NOSIGNAL) != 1)
-		r = err_errno(err, -errno, "telling the process that parks");
+		r = err_errno(err, -errno, "notifying the parking process");
 	if (r < 0)
 		return r;
 	p->wanted = wake->mounts;
@@ -209,10 +209,9 @@ bool park_on_exit(struct park *p, pid_t pid, struct park_answer *ret)
 		park_on_event(p, ret); /* what it said last may wait still */
 	if (p->state == PARK_AWAKE || p->child == 0)
 		return true;
-	log_error("the process that parks has ended: programs go on without their workspaces");
+	log_error("the parking process exited: programs run without their workspaces");
 	ret->path = p->state == PARK_WAKING ? GUEST_PATH_WAKE : GUEST_PATH_PARK;
-	(void)snprintf(
-		ret->reply.text, sizeof(ret->reply.text), "the process that parks has ended");
+	(void)snprintf(ret->reply.text, sizeof(ret->reply.text), "the parking process exited");
 	if (p->state == PARK_WAKING)
 		(void)!mounts_apply(p->mounts, &p->wanted, NULL);
 	park_thaw_all();

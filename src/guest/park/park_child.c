@@ -25,7 +25,7 @@ static void say_child(int sock, bool ok, const char *text)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	if (guest_put_reply(&wr, ok, text) < 0 || send(sock, buf, wr.n, MSG_NOSIGNAL) < 0)
-		log_warn("PID 1 does not hear what became of the programs");
+		log_warn("cannot report the state of the programs to PID 1");
 }
 
 /* What is written and lies in memory only: should the image be refused, the disks are all there
@@ -43,7 +43,7 @@ static void report_child(const struct park_list *l, char *text, size_t n)
 	if (l->lost.n == 0)
 		text[0] = '\0';
 	else
-		(void)snprintf(text, n, "%u not as before: %s", l->lost.n, l->lost.text);
+		(void)snprintf(text, n, "%u not restored: %s", l->lost.n, l->lost.text);
 }
 
 static void wake_child(struct park_list *l)

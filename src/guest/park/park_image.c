@@ -55,7 +55,7 @@ static int sync_all(struct err *err)
 	AUTO_CLOSE int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (root < 0 || syncfs(root) < 0)
-		return err_errno(err, -errno, "writing everything to the disk");
+		return err_errno(err, -errno, "syncing the disks");
 	return 0;
 }
 
@@ -73,7 +73,7 @@ int park_image(const struct facts *f, const struct netproc *net, const struct gu
 	int r;
 
 	if (f->id)
-		return err_set(err, -EPERM, "the guest knows who it is and cannot be an image");
+		return err_set(err, -EPERM, "the guest is already set up and cannot be a snapshot");
 	if (!net->ready)
 		return err_set(err, -EAGAIN, "the guest's network is not ready yet");
 	r = setup_user(p->uid, p->gid, err);

@@ -295,7 +295,7 @@ static bool is_same(const struct park_item *a, const struct park_item *b)
 static void add_item(struct park_list *l, struct park_item *it)
 {
 	if (l->n_items == PARK_MAX_ITEMS) {
-		park_list_lose(l, it->pid, it->path, "is one file too many");
+		park_list_lose(l, it->pid, it->path, "exceeds the limit of files");
 		free(it->path);
 		return;
 	}
@@ -327,11 +327,11 @@ static char *read_place(struct park_list *l, const char *link, struct park_item 
 	it->ino = st.stx_ino;
 	it->is_dir = S_ISDIR(st.stx_mode);
 	if (!m || !is_below(path, m->place))
-		park_list_lose(l, it->pid, path, "is by a mount that is gone");
+		park_list_lose(l, it->pid, path, "is on a mount that no longer exists");
 	else if (str_ends(path, DELETED))
 		park_list_lose(l, it->pid, path, "cannot be opened again");
 	else if (!it->is_dir && !S_ISREG(st.stx_mode) && !(it->flags & O_PATH))
-		park_list_lose(l, it->pid, path, "is no file and no folder");
+		park_list_lose(l, it->pid, path, "is not a regular file or directory");
 	else {
 		it->ns = m->ns;
 		return xstrdup(path);
@@ -368,7 +368,7 @@ static void read_program(struct park_list *l, pid_t pid)
 	if (it.path)
 		add_item(l, &it);
 	if (stat(root, &st) == 0 && is_share(l, st.st_dev))
-		park_list_lose(l, pid, "its root", "is in a workspace");
+		park_list_lose(l, pid, "root directory", "is in a workspace");
 	d = opendir(fds);
 	while ((e = dir_next(d)))
 		if (str_to_u64(e->d_name, 0, INT32_MAX, &fd) == 0)
@@ -384,11 +384,11 @@ int park_list_read(struct park_list *l, const pid_t *skip, struct err *err)
 	l->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	add_ns(l, open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	if (l->proc < 0 || l->root < 0 || l->n_ns != 1)
-		return err_errno(err, -errno, "looking at the guest's programs");
+		return err_errno(err, -errno, "listing the guest's programs");
 	for_each(l, skip, add_ns_of);
 	r = read_all_mounts(l);
 	if (r < 0)
-		return err_errno(err, r, "looking at the guest's mounts");
+		return err_errno(err, r, "listing the guest's mounts");
 	if (l->n_mounts > 0)
 		for_each(l, skip, read_program);
 	return 0;

@@ -46,10 +46,10 @@ void park_mounts_drop(struct park_list *l)
 		/* One that lay on it has taken it along. */
 		if (umount2(m->place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL &&
 			errno != ENOENT)
-			log_warn("letting %s go: %s", m->place, strerror(errno));
+			log_warn("unmounting %s: %s", m->place, strerror(errno));
 	}
 	if (ns != 0 && park_list_enter(l, 0) < 0)
-		log_error("the way back from a container's namespace is lost");
+		log_error("cannot return from a container's namespace");
 }
 
 static int restore_one(const struct park_list *l, const struct park_mount *m)

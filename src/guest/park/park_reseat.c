@@ -290,7 +290,7 @@ void park_reseat_run(struct park_reseat *rs)
 			r = -EIO;
 		inject_release(&h->in);
 		if (r < 0 && r != -ESRCH)
-			park_list_lose(rs->l, h->pid, "its files", err_text(&err, r));
+			park_list_lose(rs->l, h->pid, "open files", err_text(&err, r));
 	}
 	free(TAKE(rs->held));
 	rs->n_held = 0;

@@ -74,7 +74,7 @@ static int bind_stub(const struct guest_mount *w, struct err *err)
 	if (n == 0 || !w->path[n] || strcmp(w->share, w->path) != 0)
 		return 0;
 	if (mkdir(place, 0555) < 0 || mount(from, place, NULL, MS_BIND, NULL) < 0)
-		return err_errno(err, -errno, "making %s in the guest", place);
+		return err_errno(err, -errno, "creating %s in the guest", place);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static int make_home_parents(const char *path, struct err *err)
 		if (mkdir(part, 0755) == 0)
 			r = lchown(part, agent.uid, agent.gid);
 		if (r < 0)
-			return err_errno(err, -errno, "making %s in the guest", part);
+			return err_errno(err, -errno, "creating %s in the guest", part);
 	}
 	return 0;
 }
@@ -105,14 +105,14 @@ static int make_place(const struct guest_mount *w, struct err *err)
 		return r;
 	if (!(w->flags & GUEST_MOUNT_FILE)) {
 		if (mkdir(w->path, 0755) < 0 && errno != EEXIST)
-			return err_errno(err, -errno, "making %s in the guest", w->path);
+			return err_errno(err, -errno, "creating %s in the guest", w->path);
 		return 0;
 	}
 	if (access(w->path, F_OK) == 0)
 		return 0;
 	fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
-		return err_errno(err, -errno, "making %s in the guest", w->path);
+		return err_errno(err, -errno, "creating %s in the guest", w->path);
 	fd_close(&fd);
 	return 0;
 }
@@ -128,7 +128,7 @@ static int bind_one(const struct guest_mount *w, struct err *err)
 	if (r < 0)
 		return r;
 	if (mount(from, w->path, NULL, MS_BIND, NULL) < 0)
-		return err_errno(err, -errno, "putting the workspace at %s in the guest", w->path);
+		return err_errno(err, -errno, "mounting the workspace at %s in the guest", w->path);
 	if (w->flags & GUEST_MOUNT_RO && mount(NULL, w->path, NULL, ro, NULL) < 0)
 		return err_errno(err, -errno, "making %s read-only in the guest", w->path);
 	return 0;
@@ -160,7 +160,7 @@ int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *
 		if (is_bound(m, want->v[i].path))
 			continue;
 		if (m->n == MOUNTS_MAX)
-			return err_set(err, -E2BIG, "there are %d workspaces already", MOUNTS_MAX);
+			return err_set(err, -E2BIG, "too many workspaces: at most %d", MOUNTS_MAX);
 		r = need_share(m, err);
 		if (r == 0)
 			r = bind_one(&want->v[i], err);

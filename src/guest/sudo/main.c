@@ -81,7 +81,7 @@ static struct who find_user(const char *name)
 	if (f)
 		(void)fclose(f);
 	if (r < 0)
-		fail(name, "there is no such user");
+		fail(name, "unknown user");
 	return who;
 }
 
@@ -98,7 +98,7 @@ static gid_t find_group(const char *name)
 	if (f)
 		(void)fclose(f);
 	if (r < 0)
-		fail(name, "there is no such group");
+		fail(name, "unknown group");
 	return gid;
 }
 
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	int i;
 
 	if (!is_sandbox())
-		fail("this is the sudo of a sandbox", "it works nowhere else");
+		fail("sudo of a sandbox", "cannot run outside a sandbox");
 	i = parse_sudo(argc, argv, &w);
 	who = find_user(w.user);
 	if (w.group)

@@ -194,9 +194,9 @@ static int link_hash(const char *root, uint32_t hash, struct err *err)
 		if (points_to(path, LINK) || symlink(LINK, path) == 0)
 			return 0;
 		if (errno != EEXIST)
-			return err_errno(err, -errno, "making %s in the guest", path);
+			return err_errno(err, -errno, "creating %s in the guest", path);
 	}
-	return err_set(err, -EEXIST, "there is no room for %08x in " CERTS, hash);
+	return err_set(err, -EEXIST, "no free name for %08x in " CERTS, hash);
 }
 
 /* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the
@@ -207,7 +207,7 @@ static int link_hashes(const char *root, const char *pem, struct err *err)
 	int r = next_hash(&pem, &hash), linked;
 
 	if (r < 0)
-		return err_set(err, -EBADMSG, "the sandbox's CA cannot be read");
+		return err_set(err, -EBADMSG, "cannot parse the sandbox CA");
 	for (; r != -ENOENT; r = next_hash(&pem, &hash)) {
 		linked = r == 0 ? link_hash(root, hash, err) : 0;
 		if (linked < 0)
@@ -242,7 +242,7 @@ static int write_links(const char *root, const char *ca_pem, struct err *err)
 	if (!points_to(path, LOCAL)) {
 		(void)unlink(path);
 		if (symlink(LOCAL, path) < 0)
-			return err_errno(err, -errno, "making %s in the guest", path);
+			return err_errno(err, -errno, "creating %s in the guest", path);
 	}
 	return link_hashes(root, ca_pem, err);
 }
@@ -317,7 +317,7 @@ static int write_own(const char *root, const char *ca_pem, const char *bundle, s
 	if (file_read(ca, &old) == 0 && !strcmp(old, ca_pem) && access(jks, F_OK) == 0)
 		return 0;
 	if (jks_from_pem(bundle, &store, &n) < 0)
-		return err_set(err, -EMSGSIZE, "the guest's certificates are too many for Java");
+		return err_set(err, -EMSGSIZE, "too many certificates in the guest for Java");
 	r = file_make_parents(jks, err);
 	if (r == 0)
 		r = file_replace_bytes(jks, slice_of(store, n), err);

@@ -3,20 +3,19 @@
  * line_h2 - HTTP/2 on a line of sbx-origin: line_h2.c (the line, requests), line_h2_answer.c
  * (answers).
  *
- * How      One nghttp2 session a line, many exchanges on it, each a struct h2_stream. What the
- *          server sends goes to the exchange at once, or when edge does not read into the stream's
- *          `held`, which its window bounds; the window opens again when edge has taken the bytes.
- *          While nghttp2 reads (in_recv) exchanges may leave, but the line is kept (line_hold). A
- *          stream's end is only noted by nghttp2's callbacks, and dealt with in h2_settle. No
- *          stream is freed while the list is walked (is_walking): settling one stream can send, and
- *          sending the reset of a neighbour makes nghttp2 close that one. h2_sweep frees them
- *          behind the walk.
- * Trust    A verified server that may be hostile all the same. The request's fields hold the
+ * How      One nghttp2 session per line, with many exchanges, each a struct h2_stream. Data of the
+ *          server goes to the exchange immediately, or into the stream's `held` while edge does not
+ *          read. The window limits `held` and opens again when edge has read the data. While
+ *          nghttp2 reads (in_recv), exchanges may leave, but the line is kept (line_hold).
+ *          Callbacks of nghttp2 only note the end of a stream; h2_settle handles it. No stream is
+ *          freed while the list is walked (is_walking): settling one stream can send, and sending
+ *          the reset of another makes nghttp2 close that one. h2_sweep frees them after the walk.
+ * Trust    A verified server, which can still be hostile. The request's fields contain the
  *          credential: never indexed, and all memory of the session is wiped when it is freed.
  * Owns     The session and its streams.
  * Limits   H2_MAX_STREAMS exchanges, H2_MAX_WINDOW held for each of them and H2_SPARE_WINDOW for
- *          all beyond their first window, H2_NOISE frames that carry nothing, unknown ones
- *          included, H2_MAX_INTERIM, H2_MAX_BOMB.
+ *          all beyond their first window, H2_NOISE frames without data, including unknown ones,
+ *          H2_MAX_INTERIM, H2_MAX_BOMB.
  * See      origin.h, lib/wire/http/h2_resp.h, line_h2_test.c
  */
 #pragma once

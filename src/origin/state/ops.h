@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ops - what the parts report upward: to exchange.c and talk.c, and to the keeper.
+ * ops - callbacks of the parts: to exchange.c and talk.c, and to the keeper.
  *
- * How      main.c sets both tables. A part that finds a reason to stop calls fail or finish and does
- *          not touch the exchange afterwards.
+ * How      main.c sets both tables. A part that has to stop calls fail or finish and does not use
+ *          the exchange afterwards.
  * Trust    Internal.
  */
 #pragma once

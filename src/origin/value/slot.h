@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot - whose credential a request carries, and the slot for that of the sandbox.
+ * slot - finds the credential that a request carries, and inserts the sandbox's own.
  *
- * How      slot_judge searches a request before it is sent, and uses the rules of refuse.c. slot_fill
- *          puts the value in, slot_wipe takes it out again.
+ * How      slot_judge checks a request before it is sent, with the rules of refuse.c. slot_fill
+ *          inserts the value, slot_wipe removes it again.
  * Trust    The request of the guest.
  */
 #pragma once

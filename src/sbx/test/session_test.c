@@ -446,7 +446,7 @@ static void test_no_such_session(void **state)
 {
 	begin("agent", true);
 	(void)next(EXEC_ATTACH);
-	say(EXEC_ERROR, slice_from_str("\x01there is no such session"));
+	say(EXEC_ERROR, slice_from_str("\x01session not found"));
 	assert_int_equal(finish(), -ESRCH);
 }
 

@@ -120,7 +120,7 @@ static int check_own(const struct spec *spec, const struct way *ways, size_t i, 
 			r = compare_links(&ways[i],
 				&(struct spec_workspace){
 					.host = ways[k].at, .ro = spec->workspaces[k].ro},
-				"this sandbox", err);
+				"the same sandbox", err);
 	return r;
 }
 

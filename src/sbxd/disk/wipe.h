@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wipe - removes the folder of a sandbox, in a child process, and then its row.
+ * wipe - removes the directory of a sandbox in a child process, and then its row.
  *
- * How      A disk of many gigabytes takes its time to unlink, so a forked child does it while the
- *          loop goes on. When it ended well the marked row is forgotten; else it stays marked and
- *          the next start of sbxd tries again.
- * Trust    The folder is the user's own, but symbolic links in it are never followed.
+ * How      Unlinking a large disk takes time, so a forked child does it while the loop keeps
+ *          running. On success the marked row is removed; otherwise it stays marked and the next
+ *          start of sbxd tries again.
+ * Trust    The directory belongs to the user, but symbolic links in it are never followed.
  * Limits   WIPE_MAX at work or waiting, WIPE_AT_ONCE children, WIPE_MAX_DEPTH folders deep.
  * See      tests/api
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * child - what sbxd does before it starts a keeper or the vault.
+ * child - prepares the start of a keeper or the vault.
  *
- * How      Between fork and exec: child_reset_signals. The output of a child goes to a file of its
- *          own, of which child_open_log keeps the last megabyte or two.
- * Trust    Files in the user's own state folder.
+ * How      Between fork and exec: child_reset_signals. The output of a child goes to a separate
+ *          file, of which child_open_log keeps the last megabyte or two.
+ * Trust    Files in the user's own state directory.
  * Limits   CHILD_MAX_LOG.
  * See      keeper_spawn.c, vault_spawn.c, images.c
  */

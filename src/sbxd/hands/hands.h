@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hands - what sbxd cannot do any more once it is sealed, and its spawner does for it.
+ * hands - operations that sbxd cannot do after it is sealed, done by its spawner.
  *
- * How      hands_start forks the spawner (lib/os/worker/spawner.h) before sbxd reads a byte of
- *          anybody. hands_seal then gives up exec, connect, namespaces, no_new_privs, and by
- *          Landlock all files but sbx's own (JAIL_SBXD, lib/os/jail/broker.h). Each other function
- *          asks the spawner for one fixed thing: a program of ours with fixed arguments, a signal,
- *          a connection to a socket that is named after a sandbox. No path comes from sbxd. What
- *          the spawner starts has a session of its own and outlives spawner and sbxd. The spawner
- *          itself is not sealed: programs below the vault may be set-uid.
- * Trust    The spawner takes sbxd as taken over: a question with a wrong kind, id, number or kind
- *          of descriptors ends it, and sbxd with it. It reads sbxd's packets, the settings and
+ * How      hands_start forks the spawner (lib/os/worker/spawner.h) before sbxd reads any input.
+ *          hands_seal then drops exec, connect and namespaces, sets no_new_privs, and restricts
+ *          files to those of sbx with Landlock (JAIL_SBXD, lib/os/jail/broker.h). Each other
+ *          function requests one fixed operation from the spawner: start one of our programs with
+ *          fixed arguments, send a signal, connect to a socket that is named after a sandbox. sbxd
+ *          passes no paths. A process that the spawner starts has its own session and outlives
+ *          spawner and sbxd. The spawner itself is not sealed: programs below the vault may be
+ *          set-uid.
+ * Trust    The spawner treats sbxd as compromised: a request with a wrong kind, id, number or kind
+ *          of descriptors stops it, and sbxd with it. It reads sbxd's packets, the settings and
  *          /proc.
  * Owns     In the spawner: the children that were not reaped, and pidfds of the keepers of an
  *          earlier sbxd that it has connected to: the noted ones (keeper_note.c).
- * Limits   SPAWNER_MAX_CHILDREN; one question at a time.
+ * Limits   SPAWNER_MAX_CHILDREN; one request at a time.
  * Never    Signals a process that is neither a child of the spawner nor a keeper of this
  *          installation nor below one.
  * See      hands_test.c, README, lib/os/worker/worker.h

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_note - which process was started as the keeper of a sandbox.
+ * keeper_note - records which process was started as the keeper of a sandbox.
  *
- * How      The spawner writes the number and the start time of each keeper to a file beside its
- *          spec (keeper_note_save), which a keeper can only read. After a restart of sbxd the
- *          process with that number and that start time is the keeper (keeper_note_open); neither
- *          its command line nor the kernel's word on who listens at its socket counts, because a
- *          keeper can choose both.
+ * How      The spawner writes the pid and the start time of each keeper to a file next to its spec
+ *          (keeper_note_save), which a keeper can only read. After a restart of sbxd the process
+ *          with that pid and start time is the keeper (keeper_note_open). Its command line and the
+ *          kernel's report of the listener at its socket are ignored: a keeper can choose both.
  * Trust    A file in the state directory, written by the spawner; a sbxd that is compromised can
  *          write it too. Reads /proc.
  * Owns     Nothing; the pidfd is the caller's.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen - one sbxd for one state folder, and its socket.
+ * listen - ensures one sbxd per state directory, and opens its socket.
  *
- * How      listen_lock takes the instance lock; whoever holds it may open the registry and replace
- *          a socket file that a dead sbxd left. listen_open makes the socket, or takes the one that
- *          a service manager passed (LISTEN_FDS).
- * Trust    The runtime folder must belong to the user and be closed to others: the socket's name is
- *          what clients believe in.
- * Owns     The fds are the caller's. The lock lasts as long as its fd.
+ * How      listen_lock takes the instance lock. Its holder may open the registry and replace a
+ *          stale socket file. listen_open creates the socket, or uses the one that a service
+ *          manager passed (LISTEN_FDS).
+ * Trust    The runtime directory must be owned by the user and closed to others: clients trust the
+ *          name of the socket.
+ * Owns     The caller owns the fds. The lock lasts as long as its fd.
  * See      data/units, tests/api
  */
 #pragma once

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * journal - the audit log of the installation: changes of the policy, sandboxes made and removed.
+ * journal - the audit log of the installation: policy changes, created and removed sandboxes.
  *
  * How      journal_append opens the log JOURNAL_ID at the first record (lib/rules/audit/audit.h)
- *          and writes one; a timer signs and syncs what is not yet. The name of a record is that of
- *          the sandbox it is about, or nothing for all of them; its own log is the keeper's. Old
- *          records of all logs are removed by keep.h.
- * Trust    Runs in sbxd, on the user's own state folder.
+ *          and writes one. A timer signs and syncs new records. The name of a record is the sandbox
+ *          it concerns, or empty for all of them; the sandbox's own log is the keeper's. keep.h
+ *          removes old records of all logs.
+ * Trust    Runs in sbxd, on the user's own state directory.
  * Owns     The key of the installation and the log, until journal_done.
- * Never    Keeps sbxd from starting: without a log only what must be recorded is refused.
+ * Never    Prevents sbxd from starting: without a log, only operations that must be recorded fail.
  * See      proto/PROTOCOL.audit, tests/api
  */
 #pragma once

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keep - old records of audit logs are removed: when a client asks, or by the settings audit.keep
- * and
- *        audit.keep-size.
+ * keep - removes old records of audit logs: on request of a client, or by the settings audit.keep
+ *        and audit.keep-size.
  *
  * How      keep_prune records, prunes and records one log. For the settings, keep_look forks a
- *          child a moment later, which verifies every log, which can take minutes, and writes the
- *          ids of the good ones into a memfd. Then keep_prune gets one log for each turn of the
- *          loop. It happens after sbxd has started, after a sandbox has stopped, after the settings
- *          have changed, and once a day.
- * Trust    The logs may be anything: one that does not verify is left as it is. The child's list is
- *          checked as ids.
- * Owns     One child, killed when sbxd ends.
+ *          child, which verifies every log (this can take minutes) and writes the ids of the valid
+ *          ones to a memfd. Then keep_prune handles one log per turn of the loop. This runs after
+ *          sbxd has started, after a sandbox has stopped, after the settings have changed, and once
+ *          a day.
+ * Trust    The logs are untrusted: a log that fails verification is not changed. The ids in the
+ *          child's list are validated.
+ * Owns     One child, killed when sbxd exits.
  * Limits   KEEP_MS for the child, KEEP_MAX_LIST bytes of ids.
  * See      lib/rules/audit/audit_prune.h, tests/cli/test_audit_prune.py
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keepers - the keepers of the sandboxes that run, as sbxd sees them.
+ * keepers - the keepers of the running sandboxes, as seen by sbxd.
  *
  * How      A slot is taken when a keeper is spawned (keeper_spawn.c) or found again after a restart
- *          (keeper_adopt.c), and given back when its process has ended: that, not what it says,
- *          makes a sandbox stopped. Everything is asked without waiting; a keeper that was asked
- *          and has not said a word for KEEPER_PATIENCE_MS is silent, and its sandbox unresponsive.
- *          A stop has a time at which the process is killed (keeper_kill.c). Answers and changes
- *          are reported through struct keeper_ops.
- * Trust    Keepers run as the same user but may be out of their mind: a message that breaks the
- *          rules gets its sender killed.
- * Owns     The channel and the pidfds. Keepers live on when sbxd ends.
+ *          (keeper_adopt.c), and freed when its process has exited. Only the exit makes a sandbox
+ *          stopped, not a message. Requests never block. A keeper that has not responded for
+ *          KEEPER_PATIENCE_MS is silent, and its sandbox unresponsive. A stop has a time limit
+ *          after which the process is killed (keeper_kill.c). Responses and changes are reported
+ *          through struct keeper_ops.
+ * Trust    Keepers run as the same user but may be compromised: the sender of an invalid message is
+ *          killed.
+ * Owns     The channel and the pidfds. Keepers keep running when sbxd exits.
  * Limits   KEEPER_MAX.
  * See      lib/os/ipc/keeper_chan.h, tests/api/hostile_keeper.c
  */

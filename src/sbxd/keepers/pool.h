@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool - machines that are restored and belong to nobody yet, so that a start has little left to
- * do.
+ * pool - restored VMs without an owner, so that a start has little left to do.
  *
- * How      The setting pool.size says how many; their class is that of a new sandbox without
+ * How      The setting pool.size is their number; their class is that of a new sandbox without
  *          options (template: pool.template). Each is a keeper (src/keeper/memory/pool.h) in a slot
- *          of keepers.h, which keeper_find does not find, with an id and a folder of its own. A new
- *          sandbox of that class gets such an id (pool_offer), and its start claims the machine
- *          (pool_claim): spec.json is written, CLAIM sent, and the slot is one like any other. A
- *          claim that is not answered, or with no: the keeper is killed, the disks go, and the
- *          sandbox is started as without a pool. The pool is filled up one at a time, each after a
- *          pause: whoever has started a sandbox has the CPUs first.
+ *          of keepers.h, which keeper_find does not return, with its own id and directory. A new
+ *          sandbox of that class gets such an id (pool_offer), and its start claims the VM
+ *          (pool_claim): spec.json is written, CLAIM sent, and the slot becomes an ordinary one. If
+ *          a claim fails or gets no response, the keeper is killed, the disks are removed, and the
+ *          sandbox starts without the pool. The pool is filled one VM at a time, each after a
+ *          pause, so that a starting sandbox gets the CPUs first.
  *
- *          A file `pool` in the folder says that nobody has claimed it. One that waits ends with
- *          its sbxd; what is left of it the next sbxd removes.
- * Trust    As keepers.h: a keeper may hang, lie or die.
- * Owns     The folders of those that wait.
+ *          A file `pool` in the directory marks an unclaimed VM. An unclaimed VM exits with its
+ *          sbxd; the next sbxd removes its files.
+ * Trust    As keepers.h: a keeper may hang, send false data or exit.
+ * Owns     The directories of unclaimed VMs.
  * Limits   POOL_MAX, the times below.
- * Never    Gives one machine to two; keeps one that does not fit the settings; lists or counts one.
+ * Never    Gives one VM to two sandboxes; keeps one that does not match the settings; lists or
+ *          counts one.
  * See      lib/os/ipc/keeper_chan.h, tests/api/test_pool.py, docs/warm.md
  */
 #pragma once

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ports - the published ports of sandboxes: what is wanted (registry) and what became of it
- * (keeper).
+ * ports - the published ports of sandboxes: the requested ones (registry) and their state (keeper).
  *
- * How      The registry has the list; a running keeper is told the whole of it with PORTS
- *          (ports_send) and says with PORTS_ARE what it has. What could not be told (sbxd died, the
- *          channel was full) is told at the keeper's next HELLO or word.
- * Trust    As keepers.h: a keeper may say anything. Its list is shown, and decides only whether a
- *          new port is kept.
+ * How      The registry has the list. A running keeper gets the complete list with PORTS
+ *          (ports_send) and reports its state with PORTS_ARE. A list that could not be sent (sbxd
+ *          exited, the channel was full) is sent at the keeper's next HELLO or message.
+ * Trust    As keepers.h: a keeper may send false data. Its list is shown, and decides only whether
+ *          a new port is kept.
  * Owns     keeper.ports
  * Limits   SPEC_MAX_PORTS.
  * See      lib/os/ipc/keeper_ports.h, tests/api/test_ports.py

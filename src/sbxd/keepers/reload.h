@@ -5,7 +5,7 @@
  * How      Every change has a number. A keeper has one RELOAD under way at most; changes that come
  *          meanwhile are sent with the next one. A keeper that sbxd found again after a restart is
  *          notified at its HELLO. Connections that wait are woken at each DONE.
- * Trust    As keepers.h: a keeper may not reply, or refuse.
+ * Trust    As keepers.h: a keeper may not reply, or reject the change.
  * See      lib/os/ipc/keeper_chan.h, tests/api/test_policy.py
  */
 #pragma once

@@ -2,12 +2,12 @@
 /*
  * rulebook - the policy of this installation: the file state/policy, and its rules in memory.
  *
- * How      rulebook_refresh reads the file when it is another than the one that was read last.
- *          Whoever changes it changes the rules in memory (rulebook_edit.h), then rulebook_prepare
- *          writes them beside the file and rulebook_commit puts that in its place, so that what
- *          must be recorded or done in between can still say no: rulebook_abandon. After a crash
- *          the old or the new policy is there, whole.
- * Trust    The user's own folder. Keepers read the file themselves.
+ * How      rulebook_refresh reads the file if it has changed since the last read. A change edits
+ *          the rules in memory (rulebook_edit.h). rulebook_prepare then writes them to a new file
+ *          and rulebook_commit renames it into place. Steps in between can still fail:
+ *          rulebook_abandon discards the new file. After a crash either the old or the new policy
+ *          is complete.
+ * Trust    The user's own directory. Keepers read the file themselves.
  * Owns     The rules, and the prepared file until it is committed or abandoned.
  * Never    Changes a policy that it cannot read: only import and reset replace one.
  * See      proto/PROTOCOL.policy, rulebook_test.c

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rulebook_edit - the changes that can be made to a list of rules. No I/O.
+ * rulebook_edit - edits a list of rules. No I/O.
  *
  * How      Each function changes a struct rules in memory; rulebook.h writes it. A preset's rules
- *          stand in groups named PRESET:GROUP, so that they can be told from the user's own in
- *          every copy of the file, and replaced as a whole. Walks over all rules are one pass.
- * Trust    Rules of the same user, or of a file that he imports.
+ *          are in groups named PRESET:GROUP, so that every copy of the file separates them from the
+ *          user's rules and they can be replaced together. Loops over all rules are one pass.
+ * Trust    Rules of the same user, or from an imported file.
  * Owns     Nothing.
  * See      rulebook_edit_test.c, proto/PROTOCOL.policy
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope - the rules of one sandbox, when that sandbox gets another name or goes.
+ * scope - updates the rules of one sandbox when it is renamed or removed.
  *
- * How      scope_prepare changes them and writes the policy beside the old one; whatever else has
- *          to happen happens; then scope_commit puts it in place, or scope_abandon forgets it. A
- *          sandbox without rules of its own costs nothing, and a policy that cannot be read is left
- *          alone: it allows nothing.
+ * How      scope_prepare changes them and writes the policy to a new file. After the other steps,
+ *          scope_commit renames it into place, or scope_abandon discards it. A sandbox without its
+ *          own rules needs no work, and a policy that cannot be read is not changed: it allows
+ *          nothing.
  * Trust    As rulebook.h.
  * See      tests/api/test_policy.py
  */

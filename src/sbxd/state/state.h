@@ -2,10 +2,10 @@
 /*
  * state - the state of sbxd that all parts share, and the events of its loop.
  *
- * How      main.c has the only struct sbxd. Each part has data of its own behind a pointer; only
- *          that part and the parts above it use the data. Tables have fixed sizes. An event names
- *          a slot and the slot's generation, so a late event is ignored.
- * Trust    Internal. No secret.
+ * How      main.c has the only struct sbxd. Each part has its own data behind a pointer; only that
+ *          part and the parts above it use the data. Tables have fixed sizes. An event names a slot
+ *          and the slot's generation, so a late event is ignored.
+ * Trust    Internal. Handles no secrets.
  * Limits   KEEPER_MAX.
  * See      README
  */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault - the vault as sbxd sees it: its socket, its process, the questions to it.
+ * vault - the vault as seen by sbxd: its socket, its process, requests to it.
  *
- * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h) and starts sbx-vault-run
- *          with the listener and one end of a channel when a keeper wants a channel, when somebody
- *          connects, or when it has a question itself. Over its channel it passes the vault one end
- *          of each keeper's (vault_channels.c). The vault outlives sbxd with the channels that it
- *          has; the next sbxd finds it at the socket, asks it there, and replaces it when a keeper
- *          wants a channel. A question is a struct vault_op: queued, sent, finished; the connection
- *          of the API that waits for it knows its id, and not the other way round. A vault that
- *          dies is started again at the next need, later and later when it does not live long.
- *          Everything that may be due is looked at in vault_link_step, after each event.
- * Trust    The vault is ours, but out of its mind perhaps: bounded, and dropped when it breaks the
- *          rules. Values pass in descriptors that nobody reads here.
- * Owns     Listener, channel, pidfd, and the descriptors of questions until they are sent.
+ * How      sbxd listens at the vault's socket (lib/os/ipc/vault_sock.h). It starts sbx-vault-run
+ *          with the listener and one end of a channel when a keeper requests a channel, when a
+ *          client connects, or when sbxd has a request itself. Over its channel it passes the vault
+ *          one end of each keeper's channel (vault_channels.c). The vault outlives sbxd with its
+ *          channels; the next sbxd finds it at the socket, sends requests there, and replaces it
+ *          when a keeper requests a channel. A request is a struct vault_op: queued, sent,
+ *          finished. The API connection that waits for it has its id. A vault that exits is started
+ *          again on demand, with a growing delay if it keeps exiting. vault_link_step handles
+ *          everything that is due, after each event.
+ * Trust    The vault may be compromised: its messages are limited, and it is dropped after an
+ *          invalid one. Values pass in descriptors that sbxd does not read.
+ * Owns     Listener, channel, pidfd, and the descriptors of requests until they are sent.
  * Limits   VAULT_LINK_MAX_OPS, VAULT_LINK_MAX_SENT, VAULT_LINK_MAX_PIPES; VAULT_HELLO_MS and
  *          VAULT_ANSWER_MS for what it says, VAULT_SWEEP_MS for what a removal waits for.
  * See      api_secret.c, vault_spawn.c, lib/os/ipc/vault_chan.h, tests/api/test_secrets.py

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_channels - the channels between keepers and the vault, which only sbxd can create.
+ * vault_channels - creates the channels between keepers and the vault.
  *
- * How      A keeper says WANT_VAULT; when the vault is up, a socket pair is made, one end goes to
- *          the vault with the id of the keeper's sandbox, the other one to the keeper. A keeper
- *          that gets none asks again. The vault closes an earlier channel of the same sandbox.
- * Trust    Runs in sbxd. The id is the one that sbxd started or adopted the keeper for, never the
- *          keeper's word. No byte of these channels is read here.
+ * How      A keeper sends WANT_VAULT. When the vault is up, sbxd creates a socket pair and sends
+ *          one end to the vault with the id of the keeper's sandbox, the other to the keeper. A
+ *          keeper that gets none requests it again. The vault closes an earlier channel of the same
+ *          sandbox.
+ * Trust    Runs in sbxd. The id is the one that sbxd started or adopted the keeper for, never one
+ *          that the keeper sends. No data of these channels is read here.
  * Limits   One channel for each sandbox, and one in VAULT_WANT_GAP_MS.
  */
 #include <assert.h>

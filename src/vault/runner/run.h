@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run - programs that are executed for the vault: clean environment, own group, a bound in time.
+ * run - runs programs for the vault: clean environment, own process group, time limit.
  *
- * How      run_start forks and executes; run_next_ended reaps, and kills the group of what is late.
- *          stderr goes nowhere: it is where programs complain with the secret in the sentence.
- * Trust    Executes sbx-vault-keyring, systemd-creds, and what the user registered for a credential
- *          (lib/os/program/run_ref.h), as the user. The vault says which of these, and nothing
- *          else.
- * Owns     Its children; run_kill_all ends them.
+ * How      run_start forks and executes; run_next_ended reaps, and kills the group of a late
+ *          program. stderr is discarded: programs print secrets in error messages.
+ * Trust    Executes sbx-vault-keyring, systemd-creds and the program that the user registered for a
+ *          credential (lib/os/program/run_ref.h), as the user. The vault only selects one of them.
+ * Owns     Its children, until run_kill_all.
  * Limits   RUN_MAX_RUNS.
  */
 #pragma once

@@ -179,7 +179,7 @@ static void test_unclaimed_is_hung_up(void **state)
 	assert_int_equal(rig.x->slots[0].state, EXEC_ORPHAN);
 	peer_attach(&p, NULL, true);
 	rig_wait(&p.over);
-	assert_string_equal(p.error, "there is no such session");
+	assert_string_equal(p.error, "session not found");
 	peer_done(&p);
 	peer_done(&old);
 }
@@ -215,7 +215,7 @@ static void test_a_look_takes_nothing_over(void **state)
 	rig_cut();
 	peer_look(&q, "other");
 	rig_wait(&q.over);
-	assert_string_equal(q.error, "there is no such session");
+	assert_string_equal(q.error, "session not found");
 	peer_done(&q);
 	peer_done(&p);
 }
@@ -275,7 +275,7 @@ static void test_exit_is_kept(void **state)
 	peer_done(&p);
 	peer_attach(&p, "agent", false);
 	rig_wait(&p.over);
-	assert_string_equal(p.error, "there is no such session");
+	assert_string_equal(p.error, "session not found");
 	assert_int_equal(rig.x->n_used, 0);
 	peer_done(&p);
 }
@@ -312,7 +312,7 @@ static void test_taken_over(void **state)
 	/* He who lost it does not get it back by his token. */
 	peer_attach(&p, NULL, true);
 	rig_wait(&p.over);
-	assert_string_equal(p.error, "there is no such session");
+	assert_string_equal(p.error, "session not found");
 	peer_type(&q, "x\n\n");
 	rig_wait(&q.exited);
 	peer_done(&p);
@@ -327,7 +327,7 @@ static void test_one_of_a_name(void **state)
 	peer_wait_text(&p, "ready");
 	peer_start(&q, "agent", false, ASK);
 	rig_wait(&q.over);
-	assert_string_equal(q.error, "a session of this name runs already");
+	assert_string_equal(q.error, "a session with this name already exists");
 	peer_type(&p, "\n\n");
 	rig_wait(&p.exited);
 	/* At once after its end another may have the name. */
@@ -415,7 +415,7 @@ static void test_bounds(void **state)
 			rig_wait(&peers[i].started);
 	}
 	rig_wait(&peers[EXEC_MAX_KEPT].over);
-	assert_string_equal(peers[EXEC_MAX_KEPT].error, "too many sessions are kept");
+	assert_string_equal(peers[EXEC_MAX_KEPT].error, "too many sessions");
 	for (size_t i = 0; i < EXEC_MAX_KEPT; i++) {
 		peer_type(&peers[i], "\n");
 		peer_close(&peers[i]);
@@ -429,7 +429,7 @@ static void test_bounds(void **state)
 	/* The newest are those that stay. */
 	peer_attach(&p, "s0", false);
 	rig_wait(&p.over);
-	assert_string_equal(p.error, "there is no such session");
+	assert_string_equal(p.error, "session not found");
 	peer_attach(&p, name, false);
 	rig_wait(&p.over);
 	(void)snprintf(name, sizeof(name), "s%d", EXEC_MAX_KEPT - 1);

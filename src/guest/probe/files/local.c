@@ -38,10 +38,10 @@ static int listen_at(int fd, const struct sockaddr_un *sa, socklen_t len, int se
 	printf("listening\n");
 	(void)fflush(stdout);
 	if (poll(&p, 1, seconds * 1000) <= 0) {
-		printf("nobody came\n");
+		printf("no connection\n");
 		return PROBE_REFUSED;
 	}
-	printf("somebody came\n");
+	printf("a process connected\n");
 	return PROBE_POSSIBLE;
 }
 

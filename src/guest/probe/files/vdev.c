@@ -88,7 +88,7 @@ static int read_caps(struct vdev *d, int *ret_bar)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || pread(fd, config, sizeof(config), 0) != sizeof(config) ||
 		pwrite(fd, &command, sizeof(command), PCI_COMMAND) != sizeof(command))
-		return probe_refused("its configuration");
+		return probe_refused("PCI configuration");
 	(void)close(fd);
 	for (uint8_t p = config[PCI_CAPABILITY_LIST]; p && p < 232 && left--; p = config[p + 1])
 		if (config[p] == PCI_CAP_ID_VNDR)
@@ -109,7 +109,7 @@ static int map_bar(struct vdev *d, int bar)
 	d->bar_size = (size_t)MIN(st.st_size, BAR_MAX);
 	d->bar = mmap(NULL, d->bar_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	(void)close(fd);
-	return d->bar == MAP_FAILED ? probe_refused("mapping its registers") : 0;
+	return d->bar == MAP_FAILED ? probe_refused("mapping the registers") : 0;
 }
 
 static volatile struct virtio_pci_common_cfg *common_vdev(const struct vdev *d)
@@ -203,7 +203,7 @@ int vdev_open(struct vdev *d, const char *id, uint16_t queue)
 
 	*d = (struct vdev){.queue = queue, .size = RING_SIZE};
 	if (!find_vdev(d, id)) {
-		printf("there is no device %s\n", id);
+		printf("device %s not found\n", id);
 		return PROBE_REFUSED;
 	}
 	if (put_vdev(DRIVER "/unbind", d->name) < 0 && errno != ENODEV)

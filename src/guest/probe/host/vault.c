@@ -18,7 +18,7 @@
 enum way { WITHOUT_ROLE, AS_ADMIN, OWN_CHANNEL, N_WAYS };
 
 static const char *const ways[N_WAYS] = {
-	"without a role", "as the one who manages credentials", "on a channel of its own"};
+	"without a role", "in the role that manages credentials", "on a new channel"};
 
 /* 1 with a message, 0 at the end or too late. */
 static int next_vault(int fd, struct ipc_msg *ret)
@@ -122,19 +122,19 @@ int probe_vault(int argc, char **argv)
 	fd = dial_vault(argv[0]);
 	n = fd < 0 ? fd : find_vault(fd, &item);
 	if (n < 0) {
-		printf("the vault does not answer: %s\n", strerror(-n));
+		printf("the vault does not respond: %s\n", strerror(-n));
 		return PROBE_USAGE;
 	}
 	if (!item.serial) {
-		printf("the vault keeps no value that counts for all sandboxes\n");
+		printf("the vault stores no value for all sandboxes\n");
 		return NONE;
 	}
 	for (enum way w = 0; w < N_WAYS; w++) {
 		if (!try_way(argv[0], w, &item))
 			continue;
-		printf("the value of %s came, %s\n", item.meta.name, ways[w]);
+		printf("the value of %s was returned, %s\n", item.meta.name, ways[w]);
 		return PROBE_POSSIBLE;
 	}
-	printf("%d credentials are listed; no value came in %d ways\n", n, N_WAYS);
+	printf("%d credentials are listed; no value was returned in %d ways\n", n, N_WAYS);
 	return PROBE_REFUSED;
 }

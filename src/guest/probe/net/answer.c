@@ -95,11 +95,11 @@ int answer_dns(FILE *out, struct slice m)
 	}
 	code = m.p[3] & 15;
 	answers = u16_answer(m, 6);
-	(void)fprintf(out, "%s, %u answers", code < ARRAY_LEN(codes) ? codes[code] : "an odd code",
-		answers);
+	(void)fprintf(out, "%s, %u answers",
+		code < ARRAY_LEN(codes) ? codes[code] : "an unknown code", answers);
 	whole = print_records(out, m, answers + u16_answer(m, 8) + u16_answer(m, 10));
 	if (whole == 0 && answers)
-		(void)fprintf(out, ", none of them whole");
+		(void)fprintf(out, ", all truncated");
 	(void)fputc('\n', out);
 	return code == 0 && answers ? PROBE_POSSIBLE : PROBE_REFUSED;
 }
@@ -161,7 +161,7 @@ int answer_talk(FILE *out, struct slice bytes)
 		return PROBE_REFUSED;
 	}
 	if (bytes.n >= 3 && memcmp(bytes.p, "\x16\x03", 2) == 0) {
-		(void)fprintf(out, "TLS handshake goes on\n");
+		(void)fprintf(out, "TLS handshake continues\n");
 		return PROBE_POSSIBLE;
 	}
 	(void)fprintf(out, "bytes: ");

@@ -71,7 +71,7 @@ static int print_answer(const struct talk *t)
 		return probe_refused("reading");
 	}
 	if (t->n == 0) {
-		printf("%s\n", t->end ? "closed without a word" : "no answer in time");
+		printf("%s\n", t->end ? "closed without data" : "no answer in time");
 		return PROBE_REFUSED;
 	}
 	return answer_talk(stdout, slice_of(t->in, t->n));

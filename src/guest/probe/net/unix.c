@@ -48,7 +48,7 @@ int probe_unix_listen(int argc, char **argv)
 	(void)fflush(stdout);
 	if (poll(&p, 1, (int)MIN(atol(argv[1]), MAX_MS)) <= 0)
 		return PROBE_REFUSED;
-	printf("somebody connected\n");
+	printf("a process connected\n");
 	return PROBE_POSSIBLE;
 }
 

@@ -54,7 +54,7 @@ static void dns_in_order(void **state)
 	DNS(PROBE_POSSIBLE, "NOERROR, 2 answers a record of type 16 a record of type 15\n",
 		HEAD("\x80", "\2", "\0") QUESTION RECORD("\x10", "\3") "\2hi" RECORD("\x0f", "\0"));
 	DNS(PROBE_REFUSED, "NXDOMAIN, 0 answers\n", HEAD("\x83", "\0", "\0") QUESTION);
-	DNS(PROBE_REFUSED, "an odd code, 0 answers\n", HEAD("\x8f", "\0", "\0") QUESTION);
+	DNS(PROBE_REFUSED, "an unknown code, 0 answers\n", HEAD("\x8f", "\0", "\0") QUESTION);
 	DNS(PROBE_REFUSED, "REFUSED, 1 answers 192.0.2.1\n",
 		HEAD("\x85", "\1", "\0") QUESTION RECORD("\1", "\4") "\xc0\0\2\1");
 }
@@ -76,14 +76,14 @@ static void dns_cut_or_lying(void **state)
 
 	DNS(PROBE_REFUSED, "an answer of 0 bytes\n", "");
 	DNS(PROBE_REFUSED, "an answer of 11 bytes\n", "\x5b\x78\x81\x80\0\1\0\1\0\0\0");
-	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, none of them whole\n", HEAD("\x80", "\1", "\0"));
+	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n", HEAD("\x80", "\1", "\0"));
 	/* a record longer than the message; a label that leads out of it; a pointer cut in two */
-	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, none of them whole\n",
+	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n",
 		HEAD("\x80", "\1", "\0") QUESTION "\xc0\x0c\0\1\0\1\0\0\0\x3c\xff\xff\xc0");
-	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, none of them whole\n",
+	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n",
 		HEAD("\x80", "\1", "\0") "\xbf"
 					 "a");
-	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, none of them whole\n",
+	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n",
 		HEAD("\x80", "\1", "\0") QUESTION "\xc0");
 	/* no prefix is read beyond its end */
 	for (size_t n = 0; n < sizeof(whole) - 1; n++)
@@ -119,7 +119,7 @@ static void talk_http(void **state)
 static void talk_tls_and_others(void **state)
 {
 	TALK(PROBE_REFUSED, "TLS alert 112\n", "\x15\3\3\0\2\2\x70");
-	TALK(PROBE_POSSIBLE, "TLS handshake goes on\n", "\x16\3\3");
+	TALK(PROBE_POSSIBLE, "TLS handshake continues\n", "\x16\3\3");
 	TALK(PROBE_POSSIBLE, "bytes: \\x15\\x03\\x03\n", "\x15\3\3");
 	TALK(PROBE_POSSIBLE, "bytes: HTTP/1.1 40\n",
 		"HTTP/1.1 40"
