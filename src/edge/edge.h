@@ -37,7 +37,6 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask) MU
 
 /* net.c: called by the rest of edge. */
 void net_start(struct edge *e, int fd);
-void net_done(struct edge *e); /* frees everything; the loop must still be there */
 void net_on_event(struct edge *e, uint32_t events);
 void net_flush(struct edge *e);
 void net_on_conn_event(struct edge *e, struct loop_event ev); /* a socket to egress */

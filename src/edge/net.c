@@ -37,27 +37,6 @@ void net_start(struct edge *e, int fd)
 	port_start(e, &e->net->port, fd, wire_new(WIRE_SERVER, WIRE_NET, &net_wire_ops, e));
 }
 
-void net_done(struct edge *e)
-{
-	struct net *net = e->net;
-
-	asks_done(e);
-	for (size_t i = 0; i < NET_MAX_CONNS; i++) {
-		struct conn *c = net->conns[i];
-
-		if (!c)
-			continue;
-		c->asking = c->reporting = false;
-		conn_over(e, c);
-	}
-	synth_free(net->synth);
-	wire_free(net->port.wire);
-	loop_del(&e->loop, net->port.fd);
-	fd_close(&net->port.fd);
-	free(net->port.out);
-	free(TAKE(e->net));
-}
-
 /* ---- from the rest of edge ---- */
 
 void net_on_event(struct edge *e, uint32_t events)

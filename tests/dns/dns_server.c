@@ -166,6 +166,5 @@ int main(void)
 		if (p[2].revents)
 			serve_tcp(p[2].fd);
 	}
-	synth_free(synth);
 	return 0;
 }

@@ -1,44 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "synth.h"
+#include "synth_internal.h"
 
-#include <assert.h>
 #include <errno.h>
 #include "lib/base/hash/siphash.h"
 #include "lib/base/mem.h"
 
-#define N_BUCKETS 65536
 #define NONE 0 /* slot 0 is never used, so that fresh memory is an empty table */
 /* What malloc adds to a name, so that the budget is one of memory. */
 #define NAME_OVERHEAD 24
-
-/* Number i of the address is slot i. */
-struct slot {
-	uint8_t *name; /* live */
-	uint32_t hash;
-	uint32_t chain; /* live: the next slot of the bucket */
-	uint32_t prev, next;
-	union {
-		uint32_t holds;	   /* live */
-		uint32_t rested_s; /* resting: when it may be given again */
-	};
-	uint8_t n; /* length of the name, 0 when not live */
-};
-static_assert(sizeof(struct slot) == 32, "a table of all addresses is 4 MiB");
-
-/* Doubly linked through the slots, the oldest first. */
-struct list {
-	uint32_t first, last;
-};
-
-struct synth {
-	uint8_t seed[SYNTH_SEED];
-	struct slot *slots;
-	uint32_t *buckets;
-	struct list recent;  /* live and not held */
-	struct list resting; /* in the order in which they fell idle */
-	uint32_t n_names, n_fresh, start;
-	size_t n_bytes;
-};
 
 struct synth *synth_new(const uint8_t seed[SYNTH_SEED])
 {
@@ -51,25 +20,13 @@ struct synth *synth_new(const uint8_t seed[SYNTH_SEED])
 	return s;
 }
 
-void synth_free(struct synth *s)
-{
-	if (!s)
-		return;
-	for (uint32_t i = 0; s->slots && i < SYNTH_FIRST + SYNTH_N_ADDRS; i++)
-		if (s->slots[i].n > 0)
-			free(s->slots[i].name);
-	free(s->slots);
-	free(s->buckets);
-	free(s);
-}
-
 /* calloc takes such sizes from the kernel, which gives pages as they are touched. */
 static void make_table(struct synth *s)
 {
 	if (s->slots)
 		return;
 	s->slots = xcalloc(SYNTH_FIRST + SYNTH_N_ADDRS, sizeof(*s->slots));
-	s->buckets = xcalloc(N_BUCKETS, sizeof(*s->buckets));
+	s->buckets = xcalloc(SYNTH_N_BUCKETS, sizeof(*s->buckets));
 }
 
 static void list_append(struct synth *s, struct list *l, uint32_t i)
@@ -107,7 +64,7 @@ static void touch_synth(struct synth *s, uint32_t i)
 
 static uint32_t *bucket_of(const struct synth *s, uint32_t hash)
 {
-	return &s->buckets[hash % N_BUCKETS];
+	return &s->buckets[hash % SYNTH_N_BUCKETS];
 }
 
 static uint32_t hash_of(const struct synth *s, struct slice name)
@@ -246,16 +203,6 @@ int synth_assign(struct synth *s, struct slice name, uint64_t now_ms, struct syn
 	return 0;
 }
 
-int synth_find_name(const struct synth *s, struct slice name, struct synth_addr *ret)
-{
-	uint32_t i = find_synth(s, name, hash_of(s, name));
-
-	if (i == NONE)
-		return -ENOENT;
-	describe_synth(i, ret);
-	return 0;
-}
-
 static bool is_live(const struct synth *s, uint32_t i)
 {
 	return s->slots && i >= SYNTH_FIRST && i < SYNTH_FIRST + SYNTH_N_ADDRS && s->slots[i].n > 0;
@@ -301,9 +248,4 @@ void synth_release(struct synth *s, uint32_t id)
 	assert(is_live(s, id) && s->slots[id].holds > 0);
 	if (--s->slots[id].holds == 0)
 		list_append(s, &s->recent, id);
-}
-
-uint32_t synth_n_names(const struct synth *s)
-{
-	return s->n_names;
 }

@@ -11,8 +11,8 @@
  * Trust    The guest chooses names and their order: the hash is keyed with the caller's random
  *          seed, which also chooses the first number, so that a new table does not repeat the old
  *          one.
- * Owns     The table; names are copied. Memory comes as it is used, at most SYNTH_MAX_BYTES of
- *          names and 32 bytes for each address ever used.
+ * Owns     The table, until the process exits; names are copied. Memory comes as it is used, at
+ *          most SYNTH_MAX_BYTES of names and 32 bytes for each address ever used.
  * Limits   SYNTH_MAX_NAMES, SYNTH_MAX_BYTES, SYNTH_MAX_NAME. Over them: the oldest goes, or -EBUSY.
  * Never    Looks into a name: the caller makes it canonical first.
  * See      synth_test.c, dns_reply.h
@@ -46,7 +46,6 @@ struct synth_addr {
 };
 
 struct synth *synth_new(const uint8_t seed[SYNTH_SEED]);
-void synth_free(struct synth *s);
 
 /*
  * The address of a name, old or new. now_ms is any clock that does not go back. -EINVAL for an
@@ -54,8 +53,6 @@ void synth_free(struct synth *s);
  */
 int synth_assign(
 	struct synth *s, struct slice name, uint64_t now_ms, struct synth_addr *ret) MUST_CHECK;
-/* The address of a name that has one, and nothing changes; -ENOENT. */
-int synth_find_name(const struct synth *s, struct slice name, struct synth_addr *ret) MUST_CHECK;
 /*
  * The name behind 4 or 16 bytes of address, which counts as a use; -ENOENT when it stands for none.
  * The name is valid until the next synth_assign, or as long as it is held.
@@ -65,5 +62,3 @@ int synth_find_addr(
 /* Marks a name as in use, once for each connection: it is not evicted. -ENOENT for a dead id. */
 int synth_hold(struct synth *s, uint32_t id) MUST_CHECK;
 void synth_release(struct synth *s, uint32_t id);
-/* Names that live. */
-uint32_t synth_n_names(const struct synth *s);

@@ -5,12 +5,6 @@
 #include <errno.h>
 #include "lib/base/mem.h"
 
-struct ask_wait {
-	struct ask_wait *next, *prev;
-	struct conn *conn;
-	struct edge_ask ask;
-};
-
 static struct asked *find_free(struct net *net)
 {
 	for (size_t i = 0; i < NET_ASKS && net->n_asked < NET_ASKS; i++) {
@@ -91,10 +85,4 @@ int asks_take(struct edge *e, uint32_t id, struct asked *ret)
 	a->used = false;
 	e->net->n_asked--;
 	return 0;
-}
-
-void asks_done(struct edge *e)
-{
-	while (e->net->first_wait)
-		unlink_wait(e->net, e->net->first_wait);
 }

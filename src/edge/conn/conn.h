@@ -14,14 +14,19 @@
 
 #include "src/edge/state/state.h"
 
-/* asks.c */
+/* asks.c: a query that is not sent yet. */
+struct ask_wait {
+	struct ask_wait *next, *prev;
+	struct conn *conn;
+	struct edge_ask ask;
+};
+
 void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);
 /* Its question, if not sent yet, is not sent any more. */
 void asks_forget(struct edge *e, struct conn *c);
 void asks_flush(struct edge *e);
 /* Takes an answered question out of the table: -EBADMSG when there is none like it. */
 int asks_take(struct edge *e, uint32_t id, struct asked *ret) MUST_CHECK;
-void asks_done(struct edge *e);
 
 /* The memory budget. budget_used is counted by budget_alloc.c, which only sbx-edge has. */
 extern size_t budget_used;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile guest on sbx.net, in any order with verdicts of the keeper, answers of egress and
  * timers. The input is a list of steps: one byte says which, the next ones what it needs. */
-#include "src/edge/edge.h"
+#include "net_free.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -270,7 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	start(p, n);
 	while (f.in.n > 0 && !f.in.bad && !f.e.control.done)
 		step();
-	net_done(&f.e);
+	net_free(&f.e);
 	loop_done(&f.e.loop);
 	fd_close(&f.guest);
 	for (unsigned i = 0; i < f.n_ways; i++)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "src/edge/test/net_free.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -613,7 +614,7 @@ struct h2_rig *h2_rig_new(bool client)
 
 void h2_rig_free(struct h2_rig *r)
 {
-	net_done(&r->e);
+	net_free(&r->e);
 	loop_done(&r->e.loop);
 	fd_close(&r->port);
 	for (unsigned i = 0; i < RIG_STREAMS; i++) {

@@ -2,7 +2,7 @@
 /* A guest whose TLS is ended by edge: a real handshake, then whatever the input says inside the
  * TLS and around it, in any order with verdicts, answers of egress and timers. The input is a
  * byte that says how to begin and a list of steps: one byte which, two how many bytes it has. */
-#include "src/edge/edge.h"
+#include "src/edge/test/net_free.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -362,7 +362,7 @@ static void start(uint8_t how)
 
 static void stop(void)
 {
-	net_done(&f.e);
+	net_free(&f.e);
 	loop_done(&f.e.loop);
 	wire_free(f.wire);
 	SSL_free(f.ssl);
