@@ -152,8 +152,8 @@ def test_another_class_has_no_image(env):
     box = env.create("small", cpus=1, memory="512m")
     try:
         how, why = start_of(box)
-        assert how == "cold" and "no memory image" in why and "1 CPUs and 512 MiB" in why
-        assert "no memory image" in env.sbx("inspect", "small").stdout
+        assert how == "cold" and "no snapshot" in why and "1 CPUs and 512 MiB" in why
+        assert "no snapshot" in env.sbx("inspect", "small").stdout
     finally:
         box.rm()
 
@@ -238,7 +238,7 @@ def test_nothing_runs_before_the_check_has_said_yes(env, kept):
     assert held, "the check was never met"
     try:
         deadline = time.monotonic() + 50
-        while " ms: qemu is there" not in log_of(env, "held"):
+        while " ms: qemu is ready" not in log_of(env, "held"):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         time.sleep(1)

@@ -108,8 +108,8 @@ int start_go_on(struct keeper *k, struct err *err)
 	return r < 0 ? r : start_machine(k, err);
 }
 
-/* None of them can keep a sandbox from starting: its network is refused instead, with the
- * reason. While qemu boots there is time for all. */
+/* Called while qemu boots. Never fails: without one of these processes the network is refused, with
+ * the reason. */
 int start_network(struct keeper *k, struct err *err)
 {
 	(void)err;
@@ -148,7 +148,7 @@ int start_helpers(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
 		{14, "starting the proxy", edge_start},
-		/* From here on of a sandbox: pool.h. */
+		/* Not for a VM of the pool. */
 		{16, "sharing the workspaces", start_share},
 		{18, "preparing the network", start_network},
 	};
@@ -170,7 +170,7 @@ int start_machine(struct keeper *k, struct err *err)
 		{15, "preparing the network", start_network},
 		{18, "starting the proxy", edge_start},
 	};
-	/* What takes longest first; start_helpers while qemu reads. */
+	/* The slowest first; start_helpers runs while qemu reads. */
 	static const struct step warm[] = {
 		{8, "checking the snapshot", warm_check},
 		{9, "opening the guest's port", start_port},
@@ -215,7 +215,7 @@ void start_undo(struct keeper *k)
 	fd_close(&k->port_path[HANDS_NET]);
 }
 
-/* The guest's machine id stays the same over restarts: made once, kept in the folder. */
+/* The guest's machine id stays the same over restarts: it is stored in the directory. */
 static int machine_id(struct keeper *k, char buf[33], struct err *err)
 {
 	AUTO_FREE char *path = own_file(k, "machine-id");
@@ -239,7 +239,7 @@ static char *first_folder(const struct keeper *k)
 	return (char *)"";
 }
 
-/* The variables of the sandbox, and where its SSH agent is, unless they say otherwise. */
+/* The variables of the sandbox, and SSH_AUTH_SOCK if they do not set it. */
 static size_t fill_env(const struct keeper *k, char *env[SPEC_MAX_ENV + 1])
 {
 	size_t n = k->spec.n_env;
@@ -258,7 +258,7 @@ static void on_setup_answer(struct keeper *k, const struct guest_reply *reply)
 {
 	char why[KEEPER_MAX_TEXT + 64];
 
-	/* edge went away in between: the next one says READY and we ask again. */
+	/* If edge exited meanwhile, the READY of the next edge sends /setup again. */
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok) {
@@ -345,12 +345,13 @@ void start_on_trusted(struct keeper *k)
 	k->state.phase = KEEPER_RUNNING;
 	ports_watch(k);
 	k->state.boot_ms = (uint32_t)(clock_mono_ms() - k->started_ms);
-	warm_mark(k, k->state.how == KEEPER_HOW_COLD ? "it runs (booted)" : "it runs (restored)");
+	warm_mark(k, k->state.how == KEEPER_HOW_COLD ? "the sandbox runs (booted)"
+						     : "the sandbox runs (restored)");
 	warm_finish(k);
 	link_progress(k, 100, k->suspend->lost);
 	idle_start(k);
 	space_start(k);
-	trust_send(k); /* what has changed meanwhile */
+	trust_send(k); /* changes since the last one */
 }
 
 void start_boot(struct keeper *k)
@@ -386,7 +387,7 @@ void start_on_timeout(struct keeper *k)
 	if (k->state.phase != KEEPER_STARTING)
 		return;
 	if (k->state.paused && !k->qemu_ended && !k->warm->failed[0]) {
-		set_timer(k); /* by a full disk: it has done nothing wrong */
+		set_timer(k); /* paused by a full disk */
 		return;
 	}
 	if (resume_on_failure(k, "the suspended VM did not resume within the timeout"))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stop - the way down: ask the guest, wait, kill, clean up, say why.
+ * stop - stops the sandbox.
  *
- * How      stop_begin asks the guest to power off and sets the deadline; qemu's end or the
- *          deadline leads to stop_finish, which removes everything that lives and writes the
- *          reason to the file `last`, so that an sbxd that was away can read it.
+ * How      stop_begin requests a shutdown from the guest and sets the timeout. When qemu exits or
+ *          the timeout expires, stop_finish ends all processes and writes the reason to the file
+ *          `last` for an sbxd that was not connected.
  */
 #include "life.h"
 
@@ -16,7 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-/* What counts is that qemu ends. */
+/* The reply does not matter: qemu exits. */
 static const struct ask_kind power_ask = {GUEST_PATH_POWER};
 
 static int ask_power_off(struct keeper *k)
@@ -38,7 +38,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 		make_fail(k, why);
 		return;
 	}
-	if (k->state.paused) /* by a full disk: the guest cannot power off */
+	if (k->state.paused) /* a paused guest cannot power off */
 		timeout_ms = 0;
 	space_stop(k);
 	k->state.phase = KEEPER_STOPPING;
@@ -64,7 +64,7 @@ void stop_begin(struct keeper *k, uint32_t timeout_ms, const char *why)
 void stop_on_timeout(struct keeper *k)
 {
 	if (k->vmm)
-		vmm_kill(k->vmm); /* its end follows */
+		vmm_kill(k->vmm); /* EV_QEMU_END follows */
 	else
 		stop_finish(k, "");
 }

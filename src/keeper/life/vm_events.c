@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vm_events - what qemu and virtiofsd report, and what follows from their end.
+ * vm_events - events of qemu, and the exit of qemu and virtiofsd.
  *
- * How      Events of lib/vm/vmm one at a time. Whatever ends the machine when nobody asked ends the
- *          sandbox, with its disks kept and the reason said; while it boots there is one more try.
- * Trust    qemu's words are bounded and cleaned by lib/vm/vmm; the console text is the guest's.
+ * How      Handles the events of lib/vm/vmm one at a time. An unexpected exit stops the sandbox and
+ *          keeps its disks; during a boot there is one retry.
+ * Trust    lib/vm/vmm limits and cleans the text of qemu. The guest writes the console text.
  */
 #include "life.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "lib/base/log.h"
 
-/* The guest's console, line by line, so that log.c can clean each. */
+/* Logs the guest's console line by line: log.c cleans each line. */
 static void log_console(const char *text, size_t n)
 {
 	while (n > 0) {
@@ -103,6 +103,6 @@ void machine_on_share_end(struct keeper *k)
 	suspend_on_share_end(k);
 	if (k->state.phase == KEEPER_STOPPING)
 		return;
-	/* The guest may hang on its files now: a short time to power off, then it is ended. */
+	/* The guest may hang without its files: it gets less time to power off. */
 	stop_begin(k, KEEPER_STOP_MS / 2, "virtiofsd exited unexpectedly: see keeper.log");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accel - KVM or emulation, decided at each start before the machine is made.
+ * accel - selects KVM or software emulation at each start, before the VM is created.
  *
- * How      What is known (lib/vm/vmm/selftest.h) is taken. Else a child boots the test machine, so
- *          that the loop answers sbxd meanwhile: EV_SELFTEST is its end, EV_TIMER_SELFTEST says
- *          each second how long it has taken.
+ * How      Uses a known result (lib/vm/vmm/selftest.h). Otherwise a child boots a test VM, so that
+ *          the loop can serve sbxd meanwhile: EV_SELFTEST is its exit, EV_TIMER_SELFTEST reports
+ *          the time each second.
  * Trust    As lib/vm/vmm/selftest.h.
  * Limits   SELFTEST_KVM_MS in the child.
  */
@@ -22,9 +22,9 @@ struct accel {
 };
 
 void accel_init(struct keeper *k);
-/* 0: decided. 1: a child finds it out, and the start goes on by start_go_on from the loop. */
+/* Returns 0 if it is decided, 1 if a child tests it: life_ops.prepared continues the start then. */
 int accel_begin(struct keeper *k, struct err *err) MUST_CHECK;
-/* The same for who may wait. */
+/* The same, but waits. */
 int accel_decide(struct keeper *k, struct err *err) MUST_CHECK;
 void accel_on_end(struct keeper *k);
 void accel_on_timer(struct keeper *k);

@@ -23,7 +23,7 @@ static void on_answer(struct keeper *k)
 
 static const struct ask_kind forget_ask = {GUEST_PATH_FORGET, .on_over = on_answer};
 
-/* True when the guest forgets, or soon will. */
+/* True if a request to the guest is under way. */
 static bool is_asked(struct keeper *k, unsigned number)
 {
 	struct crowd *c = k->crowd;
@@ -52,7 +52,7 @@ void crowd_on_lookup(struct keeper *k)
 
 	if (r == -EAGAIN)
 		return;
-	if (r < 0) { /* virtiofsd or the supervisor ends: EV_SHARE_END says the rest */
+	if (r < 0) { /* virtiofsd or the supervisor exited: EV_SHARE_END follows */
 		loop_del(&k->loop, k->share.room.fd);
 		return;
 	}

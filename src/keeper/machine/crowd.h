@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crowd - a guest that knows more files of its workspaces than virtiofsd may hold open is made to
- * forget.
+ * crowd - makes a guest drop cached workspace files before virtiofsd has too many open.
  *
  * How      A lookup that takes virtiofsd into the last quarter of its descriptors waits
- *          (lib/vm/share/room.h). The guest is asked to let go of what it does not use (/forget),
- *          and each lookup that comes meanwhile waits CROWD_HOLD_MS at most: long enough that they
- *          cannot outrun the guest, short enough that those which the guest itself needs in order
- *          to forget get through. Where the files are in use and stay, the guest is asked again
- *          after CROWD_PAUSE_MS, and without a pause in the last eighth.
- * Trust    The guest is believed nothing: one that does not forget gets EMFILE for its own files.
+ *          (lib/vm/share/room.h). /forget requests the guest to drop unused files. Each lookup that
+ *          arrives meanwhile waits at most CROWD_HOLD_MS: long enough that lookups cannot outrun
+ *          the guest, short enough for the lookups that the guest needs to forget. If the files are
+ *          in use, the request is repeated after CROWD_PAUSE_MS, and without a pause in the last
+ *          eighth.
+ * Trust    The guest is untrusted: if it does not forget, it gets EMFILE for its own files.
  * Owns     The lookups that wait.
- * Limits   CROWD_MAX lookups at once; others go on. One question at a time.
+ * Limits   CROWD_MAX waiting lookups; others continue. One request at a time.
  */
 #pragma once
 
@@ -32,11 +31,11 @@ struct crowd {
 	size_t n;
 	bool is_asking;
 	bool was_asked;
-	uint64_t asked_ms; /* when the last question ended */
+	uint64_t asked_ms; /* when the last request ended */
 	struct loop_timer timer;
 };
 
 void crowd_on_lookup(struct keeper *k);
 void crowd_on_timer(struct keeper *k);
-/* The share goes. */
+/* The share is stopped. */
 void crowd_drop(struct keeper *k);

@@ -1,13 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers,
- * its top.
- *
- * How      root.1.qcow2 upwards in the sandbox's folder were the top once and are never written
- *          again (`sbx template save` made them so); root.qcow2 is the top, made anew when it is
- *          missing. The same for docker. qemu is told all of it by name.
- * Trust    The template is checked by lib/vm/template before it is used.
- */
 #include "disks.h"
 
 #include <assert.h>
@@ -109,7 +100,7 @@ static int open_disk(struct disks *d, const char *dir, enum template_disk disk, 
 	if (below->n + n + 1 > VMM_MAX_LAYERS || n >= DISKS_MAX_OWN)
 		return err_set(
 			err, -EMLINK, "disk %s has too many layers", template_disk_name(disk));
-	/* Its backing name is for people, and the raw base is the one that needs no parsing. */
+	/* The backing name is for users only: the raw base needs no parsing. */
 	if (access(top, F_OK) < 0)
 		r = disk_make(top, below->files[0], d->size[disk], err);
 	if (r < 0)

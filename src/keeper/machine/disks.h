@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disks - what the machine's disks are made of: the template's chain, the sandbox's frozen layers,
- * its top.
+ * disks - the layers of the VM's disks: the template's chain, the sandbox's read-only layers, its
+ * top.
  *
- * How      disks_open_template, disks_set_size, then disks_open once the folder is there;
- *          disks_fill says it to lib/vm/vmm.
- * Trust    Runs in keeper. The user's own folder; the template is checked by lib/vm/template.
- * Owns     The paths and the opened template, until the keeper exits. All zero is a valid empty
- *          one.
- * Limits   DISKS_MAX_OWN layers of the sandbox's own, the top included; VMM_MAX_LAYERS in all.
+ * How      disks_open_template, disks_set_size, then disks_open once the directory exists;
+ *          disks_fill passes the layers to lib/vm/vmm. root.1.qcow2 upwards are read-only (`sbx
+ *          template save` created them); root.qcow2 is the top, created if it is missing. The same
+ *          for docker.
+ * Trust    The user's own directory. lib/vm/template checks the template.
+ * Owns     The paths and the opened template, until the keeper exits. All zero is valid and empty.
+ * Limits   DISKS_MAX_OWN layers of the sandbox, with the top; VMM_MAX_LAYERS in all.
  * See      freeze.c
  */
 #pragma once
@@ -20,22 +21,22 @@
 
 struct disks {
 	struct template template;
-	char *own[TEMPLATE_N_DISKS][DISKS_MAX_OWN]; /* frozen ones upwards, then the top */
+	char *own[TEMPLATE_N_DISKS][DISKS_MAX_OWN]; /* read-only ones upwards, then the top */
 	size_t n_own[TEMPLATE_N_DISKS];
 	uint64_t size[TEMPLATE_N_DISKS]; /* of a new top */
-	bool is_larger;			 /* the root than the template's */
+	bool is_larger;			 /* the root disk, than that of the template */
 };
 
-/* By id, or by name where a sandbox of old has none. */
+/* By id, or by name if an old sandbox has no id. */
 int disks_open_template(
 	struct disks *d, const char *name, const char *id, struct err *err) MUST_CHECK;
-/* The root disk is to have so many bytes; 0: as the template's. -EINVAL when that one is larger. */
+/* Sets the bytes of the root disk; 0: as the template. Returns -EINVAL if that is larger. */
 int disks_set_size(struct disks *d, uint64_t root, struct err *err) MUST_CHECK;
-/* Finds the layers in the sandbox's folder and makes tops that are missing. */
+/* Finds the layers in the sandbox's directory and creates missing tops. */
 int disks_open(struct disks *d, const char *dir, struct err *err) MUST_CHECK;
-/* Waits for the qemu of a keeper that was killed a moment ago. */
+/* Waits for the qemu of a killed keeper to exit. */
 int disks_wait_free(const struct disks *d, struct err *err) MUST_CHECK;
-/* The paths stay those of `d`. */
+/* The paths remain owned by `d`. */
 void disks_fill(const struct disks *d, struct vmm_disk ret[VMM_N_DISKS]);
 
 /* DIR/root.N.qcow2; n 0: the top. */

@@ -22,16 +22,16 @@ int machine_watch(struct keeper *k) MUST_CHECK;
 void machine_on_qmp(struct keeper *k);
 /* Only the choice of the accelerator, for `sbx diagnose`. */
 int start_selftest(struct keeper *k, struct err *err) MUST_CHECK;
-/* The name of a memory image of this machine (lib/vm/vmm/image/image.h). */
+/* The name of a snapshot for this VM (lib/vm/vmm/image/image.h). */
 int start_image_key(
 	const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct err *err) MUST_CHECK;
-/* virtiofsd, without qemu knowing of it yet; and its end. */
+/* Starts and stops virtiofsd; qemu gets its socket later. */
 int start_share(struct keeper *k, struct err *err) MUST_CHECK;
 void start_stop_share(struct keeper *k);
-/* The workspaces as /setup and /wake have them; gives how many. */
+/* Fills the workspaces of /setup and /wake. Returns their number. */
 size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_MAX_WORKSPACES]);
 void start_unwatch_share(struct keeper *k);
-/* For suspend.c and resume.c: the same steps in another order. */
+/* Also for suspend.c and resume.c. */
 int start_port(struct keeper *k, struct err *err) MUST_CHECK;
 int start_qemu(struct keeper *k, struct err *err) MUST_CHECK;
 bool machine_is_stalled(const struct keeper *k);

@@ -28,7 +28,7 @@ int machine_find_template(struct keeper *k, struct err *err)
 	return r < 0 ? r : disks_set_size(k->disks, k->spec.disk, err);
 }
 
-/* Named after what it is made of, so that a new build or template never meets an old one. */
+/* The name contains the times and sizes of its parts: a new build or template has another name. */
 int machine_make_initrd(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
@@ -91,7 +91,7 @@ void machine_on_qmp(struct keeper *k)
 			(struct loop_key){.kind = EV_TIMER_VMM, .gen = k->vmm_gen});
 }
 
-/* Field 3 of /proc/PID/stat, behind the name in brackets. */
+/* Field 3 of /proc/PID/stat, after the name in parentheses. */
 bool machine_is_stalled(const struct keeper *k)
 {
 	char path[64], text[512];
@@ -193,7 +193,7 @@ int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct 
 	struct vmm_config config;
 
 	fill_config(k, &config);
-	/* Its tops are not there yet when one looks for an image. */
+	/* The tops do not exist yet when a snapshot is searched for. */
 	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
 		if (k->disks->n_own[i] == 0)
 			config.disks[i].files[config.disks[i].n++] = "";
@@ -204,7 +204,7 @@ int start_image_key(const struct keeper *k, char key[IMAGE_KEY_LEN + 1], struct 
 int start_qemu(struct keeper *k, struct err *err)
 {
 	struct vmm_config config;
-	/* The qemu of a keeper that was killed a moment ago may not be gone yet. */
+	/* The qemu of a killed keeper may still be running. */
 	int r = disks_wait_free(k->disks, err);
 
 	fill_config(k, &config);
@@ -212,7 +212,7 @@ int start_qemu(struct keeper *k, struct err *err)
 		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)
 		return r;
-	/* The machine has its own descriptor, and the child that fills the memory too. */
+	/* qemu has its own descriptor, and so has the child that fills the memory. */
 	if (k->restore_fd)
 		fd_close(k->restore_fd);
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;

@@ -107,7 +107,7 @@ static void wake_guest(struct keeper *k)
 		r = guest_put_wake(&wr, &w);
 	if (r == 0)
 		r = ask_guest(k, &thaw_ask, slice_of(buf, wr.n), KEEPER_THAW_MS, -1, 0);
-	/* It goes on by itself a little later. */
+	/* The guest continues automatically a little later. */
 	if (r < 0)
 		finish_freeze(k);
 }
@@ -175,8 +175,8 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 }
 
-/* qemu writes to the new file already. Whoever comes between the two renames finds no top and
- * makes an empty one, which is what it would be. */
+/* qemu already writes to the new file. A start between the two renames finds no top and creates an
+ * empty one, which is the same. */
 static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
 {
 	struct disks *d = k->disks;

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * freeze - what the disks hold now becomes layers that are never written again; the machine goes
- * on.
+ * freeze - turns the disks of a running VM into read-only layers.
  *
- * How      New empty overlays are made; the guest makes its file systems whole and holds still
- *          (/park FREEZE); each disk is told to write to its new overlay from now on
- *          (vmm_snapshot_disk); the old top becomes root.N.qcow2 and the new one root.qcow2; the
- *          guest goes on (/wake); FROZEN is said. Nothing is written to a disk between the first
- *          and the last of these, so that whoever is killed in between leaves disks with all that
- *          was in them.
- * Trust    The guest may lie about being still: then the layers are as a power failure would leave
- *          them, which its file systems survive.
- * Owns     Nothing but the names.
- * Limits   KEEPER_FREEZE_MS for the guest; it goes on by itself when nobody wakes it. One at a
- *          time. DISKS_MAX_OWN layers, TEMPLATE_MAX_LAYERS with those of the template.
+ * How      freeze_begin creates empty overlays; the guest syncs and freezes its file systems
+ *          (/park FREEZE); qemu switches each disk to its new overlay (vmm_snapshot_disk); the old
+ *          top becomes root.N.qcow2 and the new one root.qcow2; the guest continues (/wake); FROZEN
+ *          is sent. Nothing is written to a disk meanwhile, so that a killed process leaves
+ *          complete disks.
+ * Trust    The guest may report a freeze falsely: the layers are as after a power failure then,
+ *          which its file systems survive.
+ * Limits   KEEPER_FREEZE_MS for the guest, which continues automatically if it is not woken. One at
+ *          a time. DISKS_MAX_OWN layers, TEMPLATE_MAX_LAYERS with those of the template.
  */
 #pragma once
 
@@ -37,7 +34,7 @@ struct freeze {
 	char text[256];
 };
 
-/* Answers with FROZEN, at once when it is not possible. */
+/* Sends FROZEN when it is finished or has failed. */
 void freeze_begin(struct keeper *k, int link, uint32_t msg);
-/* VMM_EV_SNAPSHOT, or why not. */
+/* VMM_EV_SNAPSHOT, or VMM_EV_SNAPSHOT_FAILED with the reason. */
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idle - a sandbox that nobody uses for spec.idle_s is suspended.
+ * idle - suspends a sandbox that is idle for spec.idle_s.
  *
- * How      Idle is: no session is open, no connection to a published port, and from one look to the
- *          next the guest's programs took less than KEEPER_IDLE_PERCENT of one CPU. So an agent
- *          that works without anybody attached is not suspended under its feet; one that waits for
- *          a person is. A look is a question for /stats; what was used in between begins the time
- *          anew.
- * Trust    The numbers are the guest's: one that lies is suspended too early or too late, nothing
+ * How      A sandbox is idle if no session and no connection to a published port is open, and the
+ *          guest's programs used less than KEEPER_IDLE_PERCENT of one CPU between two checks. An
+ *          agent that works without a terminal is not suspended; an agent that waits for input is.
+ *          A check requests /stats; use of the sandbox restarts the time.
+ * Trust    The numbers come from the guest: wrong ones suspend it too early or too late, nothing
  *          else.
- * Limits   KEEPER_IDLE_LOOK_MS between two looks at most.
+ * Limits   KEEPER_IDLE_LOOK_MS: longest time between two checks.
  */
 #include "memory.h"
 
@@ -28,7 +27,7 @@ static void look_later(struct keeper *k)
 		(struct loop_key){.kind = EV_TIMER_IDLE});
 }
 
-static void begin_anew(struct keeper *k)
+static void restart_time(struct keeper *k)
 {
 	k->idle->since_ms = clock_mono_ms();
 	k->idle->has_look = false;
@@ -36,7 +35,7 @@ static void begin_anew(struct keeper *k)
 
 void idle_start(struct keeper *k)
 {
-	begin_anew(k);
+	restart_time(k);
 	if (k->spec.idle_s)
 		look_later(k);
 }
@@ -64,7 +63,7 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	if (guest_get_stats(body, &stats) < 0)
 		return;
 	if (is_in_use(k) || (k->idle->has_look && has_worked(k->idle, &stats)))
-		begin_anew(k);
+		restart_time(k);
 	k->idle->has_look = !is_in_use(k);
 	k->idle->cpu_ms = stats.cpu_ms;
 	k->idle->uptime_ms = stats.uptime_ms;
@@ -74,7 +73,7 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	r = suspend_begin(k, -1, 0, &err);
 	if (r < 0) {
 		log_warn("%s", err_text(&err, r));
-		begin_anew(k);
+		restart_time(k);
 	}
 }
 
@@ -86,7 +85,7 @@ void idle_on_timer(struct keeper *k)
 		return;
 	look_later(k);
 	if (is_in_use(k))
-		begin_anew(k);
+		restart_time(k);
 	else if (ask_guest(k, &idle_ask, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
 		log_warn("cannot check whether the sandbox is idle");
 }

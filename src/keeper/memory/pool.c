@@ -22,7 +22,7 @@ void pool_on_ready(struct keeper *k)
 	link_progress(k, 70, "waiting for a sandbox");
 }
 
-/* What the guest waits for; the network is started while it works on /setup. */
+/* Starts what the guest waits for. The network starts while the guest works on /setup. */
 static int go_on(struct keeper *k, struct err *err)
 {
 	int r = start_share(k, err);
@@ -31,7 +31,7 @@ static int go_on(struct keeper *k, struct err *err)
 		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
 		if (r < 0)
 			return err_errno(err, r, "cannot attach the workspaces");
-		machine_on_qmp(k); /* its clock */
+		machine_on_qmp(k); /* sets its timer */
 	}
 	return r < 0 ? r : edge_send_net(k, err);
 }
@@ -54,11 +54,11 @@ static void begin_claimed(struct keeper *k)
 	uint64_t limit = k->accel == VMM_KVM ? KEEPER_WARM_MS_KVM : KEEPER_WARM_MS_TCG;
 	int r;
 
-	link_progress(k, 72, "a waiting machine was claimed");
+	link_progress(k, 72, "a waiting VM was claimed");
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	netpolicy_init(k);
-	vault_start(k); /* its answer has to be there before /trust */
+	vault_start(k); /* its reply must arrive before /trust */
 	k->pool->is_network_due = true;
 	r = go_on(k, &err);
 	if (r < 0) {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool - a machine that is restored from its template's memory image and waits for a sandbox.
+ * pool - a VM that is restored from the snapshot of its template and waits for a sandbox.
  *
- * How      Started by sbxd as `sbx-keeper --id ID --pool`: the same steps as a start from an image,
- *          without share, network, audit log and /setup. When the guest answers, how is POOL while
- *          the phase is still STARTING, and nothing more happens. CLAIM reads spec.json anew, and
- *          the rest of the start follows. What fails before the claim ends the keeper; what fails
- *          after it is a cold boot, as in warm.h. One that waits ends when sbxd goes away: the next
- *          sbxd makes its own.
- * Trust    sbxd, and a spec.json that has to be of the same machine. The guest has no way to the
- *          host yet: edge gets its network with the claim.
- * Owns     Nothing but the words below.
+ * How      sbxd starts `sbx-keeper --id ID --pool`: the same steps as a warm start, without share,
+ *          network, audit log and /setup. When the guest answers, state.how is POOL, the phase is
+ *          still STARTING, and the VM waits. CLAIM reads spec.json again and does the rest of the
+ *          start. A failure before the claim stops the keeper; a failure after it is a cold start,
+ *          as in warm.h. A waiting VM stops when sbxd exits: the next sbxd starts its own.
+ * Trust    Requests of sbxd. spec.json must describe the same VM. The guest cannot reach the host
+ *          yet: edge gets its network with the claim.
  * Limits   KEEPER_WARM_MS_* for the restore, and again from the claim to the running sandbox.
- * Never    Boots a machine for nobody; is claimed twice.
+ * Never    Boots a VM without a sandbox; accepts two claims.
  * See      src/sbxd/keepers/pool.h, docs/warm.md
  */
 #pragma once
@@ -23,19 +21,19 @@
 struct keeper;
 
 struct pool {
-	bool is_ready; /* it can be claimed */
+	bool is_ready; /* can be claimed */
 	bool is_network_due;
 };
 
 /* The restored guest answers. */
 void pool_on_ready(struct keeper *k);
-/* The few messages of sbxd that one who waits has an answer to. */
+/* Messages of sbxd that a waiting VM accepts. */
 bool pool_knows(uint16_t type);
-/* A CLAIM; DONE is sent. */
+/* Handles CLAIM and sends DONE. */
 void pool_claim(struct keeper *k, int link, uint32_t msg);
-/* The guest is at work: time for audit log and egress. */
+/* Starts audit log and egress while the guest works on /setup. */
 void pool_on_setup_sent(struct keeper *k);
-/* A connection of sbxd is gone. */
+/* A connection of sbxd was closed. */
 void pool_on_link_end(struct keeper *k);
-/* It ends: the disks of one that nobody claimed are of no use. */
+/* Removes the disks of a VM that was not claimed. */
 void pool_on_stop(struct keeper *k);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resume - a suspended sandbox comes back: its memory is checked, read, used up, and runs.
+ * resume - restores a suspended sandbox.
  *
- * How      A child hashes the file while qemu starts; only what is whole goes into qemu. When qemu
- *          has read it the machine stands still, and before it runs the folder is used up: from
- *          then on the disks move on, and the memory would not fit them any more. Then share, edge
- *          and /wake. A memory that can never be used (damaged, of another machine, of other disks,
- *          or refused by qemu) is put aside, and the sandbox boots from the disks as after a power
- *          cut; cold_why says why. Whatever else is wrong before the machine runs ends the start,
- *          and the memory is kept.
+ * How      A child checks the hash of the file while qemu starts; qemu reads only a complete file.
+ *          The VM is paused then. Before it runs, the directory is renamed: the disks change from
+ *          then on and the snapshot no longer fits them. Then share, edge and /wake. A snapshot
+ *          that can never be used (corrupt, of another VM, of other disks, or refused by qemu) is
+ *          put aside, and the sandbox boots from the disks as after a power failure; cold_why has
+ *          the reason. Any other failure before the VM runs ends the start and keeps the snapshot.
  * Trust    See suspend_file.h.
  * Owns     The child that reads.
  */
@@ -58,7 +57,7 @@ static void refuse_memory(struct keeper *k, const char *why)
 	k->life->boot(k);
 }
 
-/* Nothing is known to be wrong with the memory: the next start can use it. */
+/* The snapshot may be good: the next start can use it. */
 static int say_kept(const struct keeper *k, int r, struct err *err)
 {
 	struct err why = *err;
@@ -99,7 +98,7 @@ static int begin_check(struct keeper *k, struct err *err)
 		(struct loop_key){.kind = EV_SUSPEND_CHECKED, .gen = ++k->check_gen});
 }
 
-/* The sandbox's CA stays what programs have read: edge goes on with it. */
+/* edge continues with the CA that the programs have read. */
 static void take_ca(struct keeper *k)
 {
 	if (!k->suspend->file.has_ca)
@@ -191,9 +190,8 @@ void resume_on_checked(struct keeper *k)
 	restore_when_due(k);
 }
 
-/* All that can fail comes first: as long as the machine has not run, the memory is there for the
- * next start. The share is one of it (a workspace is a link now), and the guest finds it the moment
- * it goes on. */
+/* The steps that can fail come first: until the VM runs, the snapshot can be kept for the next
+ * start. The share is one of them (a workspace may be a symlink now). */
 static int let_go(struct keeper *k, struct err *err)
 {
 	int r = suspend_give_share(k, err);
@@ -210,7 +208,7 @@ static int let_go(struct keeper *k, struct err *err)
 	return r;
 }
 
-/* The machine is the sandbox from here on. qemu has yet to confirm that it runs. */
+/* qemu has yet to confirm that the VM runs. */
 static void on_restored(struct keeper *k)
 {
 	struct err err = {0};
@@ -227,7 +225,7 @@ static void on_restored(struct keeper *k)
 		return;
 	}
 	k->suspend->is_used = true;
-	k->life->give_time(k); /* its programs have theirs, however long the reading took */
+	k->life->give_time(k); /* for the programs, however long the reading took */
 	machine_on_qmp(k);
 }
 

@@ -23,9 +23,9 @@ int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need)
 	return writes && free < need;
 }
 
-/* ---- what is looked at ---- */
+/* ---- places ---- */
 
-/* A server that does not answer must not hold the keeper. */
+/* A remote file system that does not respond must not block the keeper. */
 static bool is_local(const char *path)
 {
 	static const long known[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
@@ -53,7 +53,7 @@ void space_add(struct space *s, const char *path)
 	s->place[s->n_places++] = path;
 }
 
-/* -1: nothing is known. */
+/* Returns -1 if it is unknown. */
 static int look_at(const struct keeper *k, const char *path, uint64_t *ret_free, uint64_t *ret_need)
 {
 	struct statfs st;
@@ -94,7 +94,7 @@ static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret
 	}
 }
 
-/* ---- who writes ---- */
+/* ---- writes ---- */
 
 static bool has_written(struct keeper *k)
 {
@@ -150,7 +150,7 @@ static void continue_running(struct keeper *k)
 	k->life->give_time(k);
 }
 
-/* It ends: nothing is left to be done. Being suspended is STOPPING too, and may be undone. */
+/* Not while the sandbox is being suspended: that is STOPPING too, and may be undone. */
 static bool is_ending(const struct keeper *k)
 {
 	return k->state.phase == KEEPER_STOPPED ||
@@ -161,13 +161,13 @@ void space_on_full(struct keeper *k)
 {
 	log_error("disk full: the sandbox is paused");
 	if (!k->space->timer.pos && k->plan != START_MAKE && !is_ending(k))
-		space_start(k); /* it does not run yet */
+		space_start(k); /* not started before the sandbox runs */
 	set_paused(k, true);
 	suspend_on_full(k);
 }
 
-/* What saves or restores the machine has its own order. One that found no space continues at every
- * other step; only one that runs is paused. */
+/* Not while the VM is saved or restored. A VM that found no space continues at every other step;
+ * only a running VM is paused. */
 static bool is_free_to_act(const struct keeper *k)
 {
 	if (!k->vmm || k->plan == START_MAKE || k->freeze->state != FREEZE_IDLE || is_ending(k))
@@ -187,7 +187,7 @@ void space_on_timer(struct keeper *k)
 	find_least(k, &free, &need);
 	look_later(k, !k->state.paused && free > need && free - need > SPACE_FAR);
 	if (free >= need)
-		k->space->written = UINT64_MAX; /* nobody is asked who writes */
+		k->space->written = UINT64_MAX; /* writes are not counted */
 	if (!is_free_to_act(k))
 		return;
 	what = space_decide(k->state.paused, free < need && has_written(k), free, need);
@@ -196,7 +196,7 @@ void space_on_timer(struct keeper *k)
 	else if (what < 0)
 		continue_running(k);
 	if (what)
-		machine_on_qmp(k); /* its clock */
+		machine_on_qmp(k); /* sets its timer */
 }
 
 void space_start(struct keeper *k)

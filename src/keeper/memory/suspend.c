@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suspend - the sandbox's memory goes to its folder, and comes back from there.
+ * suspend - saves the VM to the sandbox's directory.
  *
- * How      Down: /park freezes the guest's programs and lets the share go; the share is unplugged;
- *          edge, egress, origins and virtiofsd end; qemu writes its memory (a child packs and
- *          hashes it); qemu ends, and the folder gets its name (suspend_file.h). Only then it
- *          counts. What fails before that is undone: the machine goes on, gets its share again, and
- *          is woken. When the disk fills meanwhile qemu pauses the machine: space.c lets it
- *          continue when there is space, and then it is woken. Up: start.c restores instead of
- *          booting; the folder is used up before the machine runs; then share and edge as at every
- *          start, /wake, and /setup as always. What cannot be used is put aside, and the sandbox
- *          boots from its disks.
- * Trust    The guest says yes or no and a text for people. The files are the user's, and checked.
- * Owns     The child that packs.
- * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the times of lib/vm/vmm and IMAGE_CHILD_MS.
+ * How      /park freezes the guest's programs and unmounts the share; the share is detached; edge,
+ *          egress, origins and virtiofsd are stopped; qemu writes its memory (a child compresses
+ *          and hashes it); qemu exits, and the directory gets its final name (suspend_file.h). Only
+ *          then the sandbox is suspended. A failure before that is undone: the VM continues, gets
+ *          its share again, and is woken. If the disk becomes full meanwhile, qemu pauses the VM:
+ *          space.c continues it when there is space, and then it is woken. resume.c restores it.
+ * Trust    The guest replies yes or no with a text for users.
+ * Owns     The child that writes.
+ * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the timeouts of lib/vm/vmm and IMAGE_CHILD_MS.
  */
 #include "memory.h"
 
@@ -49,7 +46,7 @@ static void answer_suspend(struct keeper *k, int code, const char *text)
 	k->suspend->link = -1;
 }
 
-/* ---- back up after a failure ---- */
+/* ---- undo ---- */
 
 int suspend_give_share(struct keeper *k, struct err *err)
 {
@@ -57,7 +54,7 @@ int suspend_give_share(struct keeper *k, struct err *err)
 
 	if (k->has_share && k->suspend->is_share_lost)
 		return err_set(err, -EIO, "virtiofsd exited: see keeper.log");
-	if (k->has_share) /* it was never unplugged */
+	if (k->has_share) /* never detached */
 		return 0;
 	r = start_share(k, err);
 	if (r < 0 || !k->has_share)
@@ -66,7 +63,7 @@ int suspend_give_share(struct keeper *k, struct err *err)
 	return vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
 }
 
-/* The machine was not ended: it gets back what was taken from it, as if it were starting. */
+/* The VM still exists: restarts what was stopped, as at a start. */
 static void go_on(struct keeper *k)
 {
 	struct err err = {0};
@@ -82,7 +79,7 @@ static void go_on(struct keeper *k)
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + KEEPER_BOOT_MS_TCG,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	if (k->suspend->is_paused) {
-		k->state.paused = false; /* a disk that is still full pauses it again */
+		k->state.paused = false; /* if the disk is still full, qemu pauses it again */
 		r = vmm_resume(k->vmm);
 	}
 	if (r == 0)
@@ -109,7 +106,7 @@ static void fail_suspend(struct keeper *k, const char *why)
 	go_on(k);
 }
 
-/* ---- down ---- */
+/* ---- suspend ---- */
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply);
 static const struct ask_kind park_ask = {
@@ -124,7 +121,7 @@ static int ask_park(struct keeper *k)
 	return r < 0 ? r : ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
 }
 
-/* As much as the guest uses; pages of zeros are left out. */
+/* The memory that the guest uses; pages of zeros take no space. */
 static int check_room(const struct keeper *k, struct err *err)
 {
 	struct stat st = {0};
@@ -167,7 +164,7 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	return 0;
 }
 
-/* The guest's last words to its clients are on their way through edge. */
+/* The last bytes of the guest still pass through edge to its clients. */
 static void wait_for_clients(struct keeper *k)
 {
 	k->suspend->step = SUSPEND_LINGERING;
@@ -223,18 +220,18 @@ static int begin_save(struct keeper *k, struct err *err)
 	loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + IMAGE_CHILD_MS, timer_key);
 	k->suspend->is_paused = true;
 	r = vmm_save(k->vmm, fd);
-	machine_on_qmp(k); /* its clock */
+	machine_on_qmp(k); /* sets its timer */
 	return r < 0 ? err_errno(err, r, "cannot request QEMU to save") : 0;
 }
 
-/* Nobody talks to the guest any more. */
+/* No process uses the guest any more. */
 static void take_memory(struct keeper *k)
 {
 	struct err err = {0};
 	int r = check_room(k, &err);
 
 	if (r < 0 || k->suspend->is_cancelled) {
-		start_stop_share(k); /* it is unplugged: another one is given back */
+		start_stop_share(k); /* detached: the VM gets a new one */
 		fail_suspend(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
 		return;
 	}
@@ -251,7 +248,7 @@ static void take_memory(struct keeper *k)
 		fail_suspend(k, err_text(&err, r));
 }
 
-/* The machine can still go on: nothing that needs room on the disk comes later. */
+/* The VM can still continue: no later step needs disk space. */
 static int prepare_file(struct keeper *k, struct err *err)
 {
 	struct suspend_file *f = &k->suspend->file;
@@ -266,7 +263,7 @@ static int prepare_file(struct keeper *k, struct err *err)
 	return r;
 }
 
-/* Two have to say that it is whole: qemu and the child. */
+/* Counts the reports of success, of qemu and of the child. */
 static void note_saved(struct keeper *k)
 {
 	struct err err = {0};
@@ -363,7 +360,7 @@ void suspend_forget_wake(struct keeper *k)
 	record_life(k, "resume-refused", why);
 }
 
-/* The disks are what they will be: the image gets its name. */
+/* qemu has exited, so the disks are final: the snapshot gets its name. */
 static int publish_snapshot(struct keeper *k, struct err *err)
 {
 	int r = suspend_file_stamp(k->dir, &k->suspend->file, err);
@@ -414,17 +411,17 @@ void suspend_drop(struct keeper *k)
 		answer_suspend(k, -EIO, "the sandbox was stopped while it was being suspended");
 }
 
-/* ---- up ---- */
+/* ---- wake ---- */
 
 static void on_woken(struct keeper *k, const struct guest_reply *reply)
 {
 	char why[KEEPER_MAX_TEXT + 64];
 
-	/* edge went away in between: the next one says READY and we ask again. */
+	/* If edge exited meanwhile, the READY of the next edge sends /wake again. */
 	if (k->state.phase != KEEPER_STARTING || !edge_is_alive(k))
 		return;
 	if (!reply->ok && k->suspend->is_undone) {
-		/* It is parking still, on a slow disk: boot_timer has the last word. */
+		/* Still parking, on a slow disk: boot_timer limits the retries. */
 		log_warn("cannot wake the programs of the sandbox yet: %s", reply->text);
 		loop_timer_set(&k->loop, &k->suspend->timer, clock_mono_ms() + KEEPER_WAKE_AGAIN_MS,
 			timer_key);
@@ -442,7 +439,7 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	}
 	(void)snprintf(k->suspend->lost, sizeof(k->suspend->lost), "%s", reply->text);
 	k->suspend->is_waking = k->suspend->is_undone = false;
-	k->life->ready(k); /* /setup: name and variables may have changed meanwhile */
+	k->life->ready(k); /* /setup: name and variables may have changed */
 }
 
 static const struct ask_kind wake_ask = {GUEST_PATH_WAKE, .on_reply = on_woken, .is_patient = true};

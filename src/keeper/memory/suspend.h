@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suspend - what the keeper has of a memory that goes to the sandbox's folder and comes back.
+ * suspend - suspend, resume and the idle timeout.
  *
- * How      suspend.c is the way down, resume.c the way up, idle.c the clock that starts it. Each
- *          handles the events of the loop that are named for it; their own comments say how.
- * Trust    The guest says yes or no and a text for people; the files are the user's, and checked.
- * Owns     The children that pack and check.
- * Limits   The times below; those of lib/vm/vmm/vmm.h and lib/vm/vmm/image/image.h.
+ * How      suspend.c saves the VM to the sandbox's directory, resume.c restores it, idle.c suspends
+ *          an idle sandbox. Their own comments describe the steps.
+ * Trust    The guest replies yes or no with a text for users. The files are the user's own, and
+ *          checked.
+ * Owns     The children that write and check the snapshot.
+ * Limits   The timeouts below; those of lib/vm/vmm/vmm.h and lib/vm/vmm/image/image.h.
  * See      suspend_file.h, docs/suspend.md
  */
 #pragma once
@@ -16,20 +17,17 @@
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "lib/os/loop/loop.h"
 
-#define KEEPER_PARK_MS  \
-	clock_limit_ms( \
-		30000) /* for the guest's programs to stand still and its files to be written */
+#define KEEPER_PARK_MS clock_limit_ms(30000) /* to freeze the programs and write the files */
 #define KEEPER_WAKE_MS clock_limit_ms(90000)
-#define KEEPER_PARK_LINGER_MS 300 /* what the guest said last is on its way to clients */
-#define KEEPER_WAKE_AGAIN_MS 1000 /* between two questions to a guest that is parking still */
-/* What is written besides the memory: what the guest has not written to its disks yet, mostly. */
+#define KEEPER_PARK_LINGER_MS 300 /* for the last bytes of the guest to reach clients */
+#define KEEPER_WAKE_AGAIN_MS 1000 /* between two /wake to a guest that is still parking */
+/* Disk space besides the memory: mostly data that the guest has not written to its disks yet. */
 #define SUSPEND_MORE (64ull << 20)
-#define KEEPER_IDLE_LOOK_MS 60000 /* between two looks at an idle sandbox, at most */
-#define KEEPER_IDLE_PERCENT 2	  /* of one CPU: who does less does nothing */
+#define KEEPER_IDLE_LOOK_MS 60000 /* longest time between two checks for idleness */
+#define KEEPER_IDLE_PERCENT 2	  /* of one CPU: a sandbox below it is idle */
 
 struct keeper;
 
-/* How far the sandbox's memory is on its way to its folder. */
 enum suspend_step {
 	SUSPEND_NONE,
 	SUSPEND_PARKING,
@@ -44,62 +42,60 @@ struct suspend {
 	struct image_save save;
 	struct image_check check;
 	struct suspend_file file;
-	unsigned n_saved;   /* of qemu and the child, who has said that it is whole */
-	bool is_paused;	    /* the machine, for the saving */
-	bool is_cancelled;  /* the disk is full: when the guest has parked, it is woken */
-	bool is_undone;	    /* it was not suspended, and is being woken */
-	bool is_share_lost; /* virtiofsd ended meanwhile */
+	unsigned n_saved;   /* how many of qemu and the child have reported success */
+	bool is_paused;	    /* the VM, while it is saved */
+	bool is_cancelled;  /* the disk is full: the guest is woken when it has parked */
+	bool is_undone;	    /* the sandbox was not suspended, and is being woken */
+	bool is_share_lost; /* virtiofsd exited meanwhile */
 	bool is_used; /* the snapshot is renamed, and deleted when qemu reports a running VM */
 	bool is_checked, is_ready;
-	bool is_waking;	   /* the guest is to be sent /wake before /setup ... */
-	bool is_share_due; /* ... once qemu has plugged the share in */
-	bool is_idle;	   /* nobody asked for it but the idle time-out */
-	int link;	   /* who asked, -1: nobody */
+	bool is_waking;	   /* /wake is due before /setup ... */
+	bool is_share_due; /* ... once qemu has attached the share */
+	bool is_idle;	   /* suspended by the idle timeout */
+	int link;	   /* of the request, -1: none */
 	uint32_t link_gen, msg;
-	char lost
-		/* what is not as before, in the guest's words; shown while it runs */
-		[GUEST_MAX_TEXT];
+	char lost[GUEST_MAX_TEXT]; /* the guest's text about what was not restored */
 	struct loop_timer timer;
 };
 
-/* What was seen of a sandbox that nobody uses. */
 struct idle {
 	bool has_look;
-	uint64_t since_ms; /* monotonic: nobody used it from then on */
+	uint64_t since_ms; /* monotonic: idle since then */
 	uint64_t cpu_ms, uptime_ms;
 	struct loop_timer timer;
 };
 
-/* suspend.c: the memory goes to the sandbox's folder. */
+/* suspend.c */
 void suspend_init(struct keeper *k);
-/* DONE follows for who asked (link -1: nobody). */
+/* DONE is sent to the link when it is finished (-1: to none). */
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err) MUST_CHECK;
 void suspend_on_saved(struct keeper *k);
 void suspend_on_timer(struct keeper *k);
-/* qemu has paused the machine, since the host's disk is full. */
+/* qemu has paused the VM: the host's disk is full. */
 void suspend_on_full(struct keeper *k);
 void suspend_on_share_end(struct keeper *k);
-/* The machine that was to be woken is gone, and the sandbox boots instead. */
+/* The VM that was being woken no longer exists: the sandbox boots instead. */
 void suspend_forget_wake(struct keeper *k);
-/* True when it was about this. */
+/* Return true if the event is handled. */
 bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev);
 bool suspend_on_qemu_end(struct keeper *k);
-/* It is being stopped for good. */
+/* The sandbox is being stopped. */
 void suspend_drop(struct keeper *k);
-/* Starts virtiofsd and plugs the share in, when there is none. */
+/* Starts virtiofsd and attaches the share, if the VM has none. */
 int suspend_give_share(struct keeper *k, struct err *err) MUST_CHECK;
 int suspend_send_wake(struct keeper *k, struct err *err) MUST_CHECK;
 
-/* resume.c: and comes back from there. */
+/* resume.c */
 /* Returns 1 if the VM is being restored, 0 if the snapshot can never be used and the plan is now
  * START_COLD, negative if the snapshot cannot be used now and is kept. */
 int resume_begin(struct keeper *k, struct err *err) MUST_CHECK;
 void resume_on_checked(struct keeper *k);
 bool resume_on_vmm(struct keeper *k, const struct vmm_event *ev);
-/* qemu ended or time is up. True: the start ends, and the memory is kept. */
+/* qemu exited or the timeout expired. Returns true if that ends a resume: the start fails and the
+ * snapshot is kept. */
 bool resume_on_failure(struct keeper *k, const char *why);
 void resume_drop(struct keeper *k);
 
-/* idle.c: a sandbox that nobody uses is suspended. */
+/* idle.c */
 void idle_start(struct keeper *k);
 void idle_on_timer(struct keeper *k);

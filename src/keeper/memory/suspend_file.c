@@ -20,7 +20,7 @@
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
 static const char *const file_names[] = {"state", "memory", "image.json", "ca"};
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static void remove_folder(const char *dir, const char *name)
 {
@@ -66,7 +66,7 @@ int suspend_file_consume(const char *dir, struct err *err)
 	return r < 0 ? err_errno(err, r, "cannot remove the snapshot") : 0;
 }
 
-/* What rename_folder does first would remove the one that was never renamed. */
+/* Not rename_folder: it would remove a directory that was never renamed. */
 void suspend_file_put_back(const char *dir)
 {
 	AUTO_FREE char *used = xasprintf("%s/" SUSPEND_USED, dir);
@@ -106,7 +106,7 @@ int suspend_file_begin(const char *dir, char **ret_new, struct err *err)
 	return 0;
 }
 
-/* ---- what it says ---- */
+/* ---- image.json ---- */
 
 static int stamp_of(const char *dir, const char *name, struct suspend_stamp *ret, struct err *err)
 {
@@ -200,7 +200,7 @@ int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *er
 	return file_save(path, slice_from_str(padded), err);
 }
 
-/* Bytes that the file has already: that takes no room. */
+/* Overwrites existing bytes: needs no disk space. */
 static int write_over(const char *path, struct slice s, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -283,7 +283,7 @@ static int read_json(json_t *o, struct suspend_file *ret, char ca_hash[IMAGE_HAS
 	return read_disks(disks, ret);
 }
 
-/* One that is damaged is done without: edge makes another. */
+/* If it is corrupt, edge creates another CA. */
 static void load_ca(const char *dir, const char *hash, struct suspend_file *ret)
 {
 	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_DIR "/ca", dir);

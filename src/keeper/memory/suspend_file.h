@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suspend_file - the folder `suspend` of a sandbox: its memory, and what that belongs to.
+ * suspend_file - the directory `suspend` of a sandbox: the snapshot and its description.
  *
- * How      `state` and `memory` are the machine (lib/vm/vmm/image/image.h), image.json says what it
- *          is: format (IMAGE_FORMAT), sizes and hashes, the key of the machine that wrote it (qemu,
- *          guest programs, processor, class, disks' names), and size and time of the disks at that
- *          instant. `ca` is the sandbox's CA, so that programs that have read its certificate go
- *          on. Written as suspend.new and renamed when all is on the disk. All that needs room on
- *          the disk is written while the machine can still go on (suspend_file_prepare). Used once:
- *          suspend_file_consume renames it away before the machine runs, since the disks move on
- *          then.
- * Trust    The user's own folder, mode 0700; files may be cut, changed or of another time all the
- *          same, and are then refused with the reason.
- * Owns     Nothing; struct suspend_file has the CA's key: suspend_file_wipe.
+ * How      `state` and `memory` are the VM (lib/vm/vmm/image/image.h). image.json has the format
+ *          (IMAGE_FORMAT), sizes and hashes, the key of the VM (qemu, guest programs, CPU, class,
+ *          names of the disks), and size and time of the disks. `ca` is the sandbox CA, for the
+ *          programs that have read its certificate. The directory is written as suspend.new and
+ *          renamed when all is on the disk. Everything that needs disk space is written while the
+ *          VM can still continue (suspend_file_prepare). Used once: suspend_file_consume renames it
+ *          before the VM runs, because the disks change then.
+ * Trust    The user's own directory, mode 0700. Truncated, changed or stale files are refused with
+ *          the reason.
+ * Owns     struct suspend_file has the CA's key: suspend_file_wipe.
  * Limits   SUSPEND_MAX_JSON.
- * Never    Has a credential: the guest's memory has sentinels only.
+ * Never    Contains a credential: the guest's memory has placeholder credentials only.
  * See      suspend_file_test.c, docs/suspend.md
  */
 #pragma once
@@ -40,30 +39,30 @@ struct suspend_file {
 	struct suspend_stamp disks[SUSPEND_N_DISKS]; /* root.qcow2, docker.qcow2 */
 	bool has_ca;
 	struct edge_ca ca;
-	char ca_hash[IMAGE_HASH_HEX + 1]; /* of its file; "": none */
+	char ca_hash[IMAGE_HASH_HEX + 1]; /* of the file `ca`; "": none */
 };
 
-/* dir: the sandbox's folder. Makes suspend.new, empty, and gives its path. */
+/* dir: the sandbox's directory. Creates an empty suspend.new and returns its path. */
 int suspend_file_begin(const char *dir, char **ret_new, struct err *err) MUST_CHECK;
-/* The disks as they are now. */
+/* Stores size and time of the disks. */
 int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
-/* All but `state` and `memory`, which exist. The machine runs still: a full disk loses nothing. */
+/* Writes all but `state` and `memory`. The VM still runs: a full disk loses nothing. */
 int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
-/* The machine has ended: image.json gets what is true now, in place, and the folder its name. */
+/* qemu has exited: updates image.json in place and renames the directory. */
 int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err) MUST_CHECK;
-/* Is there one? Says nothing about whether it is good. */
+/* True if the directory exists, usable or not. */
 bool suspend_file_is_there(const char *dir);
-/* -ENOENT: none. -EUCLEAN: it can never be used, err says why in a few words. Another error: it
- * could not be read now. The hashes of `state` and `memory` are the caller's to check. */
+/* Returns -ENOENT if there is none, -EUCLEAN with the reason if it can never be used, another error
+ * if it cannot be read now. The caller checks the hashes of `state` and `memory`. */
 int suspend_file_open(
 	const char *dir, const char *key, struct suspend_file *ret, struct err *err) MUST_CHECK;
-/* From now on it is not there any more, whatever happens to us. */
+/* Renames the directory: no later start uses it. */
 int suspend_file_consume(const char *dir, struct err *err) MUST_CHECK;
-/* The machine did not run after all: it is there again. */
+/* The VM did not run: undoes suspend_file_consume. */
 void suspend_file_put_back(const char *dir);
-/* Moved to suspend.bad, in the place of an earlier one. */
+/* Renames the directory to suspend.bad, which it replaces. */
 void suspend_file_refuse(const char *dir);
-/* What an interrupted keeper has left, and what is consumed. */
+/* Removes stale files of a killed keeper, and a used snapshot. */
 void suspend_file_tidy(const char *dir);
 void suspend_file_remove(const char *dir);
 void suspend_file_wipe(struct suspend_file *f);

@@ -57,14 +57,14 @@ const char *warm_open(struct keeper *k, char *why, size_t n)
 	if (r == -EUCLEAN)
 		image_remove(k->image_key);
 	if (r == -ENOENT)
-		(void)snprintf(why, n, "no memory image of %s for %u CPUs and %s yet",
-			k->spec.template, k->spec.cpus, size);
+		(void)snprintf(why, n, "no snapshot of %s for %u CPUs and %s yet", k->spec.template,
+			k->spec.cpus, size);
 	else
 		(void)snprintf(why, n, "%s", err_text(&err, r));
 	return why;
 }
 
-/* ---- its disks ---- */
+/* ---- disks ---- */
 
 void warm_remove_disks(const struct keeper *k)
 {
@@ -86,7 +86,7 @@ void warm_take_disks(struct keeper *k)
 		r = image_copy_disk(&k->warm->image, i, top, &err);
 	}
 	if (r == 0) {
-		warm_mark(k, "the image's disks are copied");
+		warm_mark(k, "the disks of the snapshot are copied");
 		return;
 	}
 	warm_remove_disks(k);
@@ -95,7 +95,7 @@ void warm_take_disks(struct keeper *k)
 	warm_boot_instead(k, err_text(&err, r));
 }
 
-/* ---- its memory ---- */
+/* ---- memory ---- */
 
 int warm_check(struct keeper *k, struct err *err)
 {
@@ -108,7 +108,7 @@ int warm_check(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "cannot watch the check of the snapshot") : 0;
 }
 
-/* What is still to be started: the child is busy reading. */
+/* Starts the other processes while the child reads. */
 static void start_rest(struct keeper *k)
 {
 	struct err err = {0};
@@ -122,7 +122,7 @@ static void start_rest(struct keeper *k)
 		k->life->stop(k, 0, err_text(&err, r));
 }
 
-/* The share goes first: the guest finds it the moment it wakes. */
+/* The share first: the guest needs it as soon as it runs. */
 static void let_run(struct keeper *k)
 {
 	int r = 0;
@@ -136,7 +136,7 @@ static void let_run(struct keeper *k)
 		warm_fail(k, strerror(-r));
 }
 
-/* Devices look at the memory when they are restored, so it must be whole before. */
+/* Devices read the memory when they are restored: it must be complete before. */
 static void restore_when_due(struct keeper *k)
 {
 	int r;
@@ -167,10 +167,10 @@ void warm_on_child(struct keeper *k)
 		warm_fail(k, err_text(&err, r));
 		return;
 	}
-	warm_mark(k, "the memory image is what it was");
+	warm_mark(k, "the snapshot is verified");
 	k->warm->is_checked = true;
 	restore_when_due(k);
-	machine_on_qmp(k); /* its clock */
+	machine_on_qmp(k); /* sets its timer */
 }
 
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
@@ -181,7 +181,7 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 		return false;
 	switch (ev->kind) {
 	case VMM_EV_READY:
-		warm_mark(k, "qemu is there");
+		warm_mark(k, "qemu is ready");
 		k->warm->is_ready = true;
 		restore_when_due(k);
 		start_rest(k);
@@ -195,7 +195,7 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 		return true;
 	case VMM_EV_RESUMED:
 		warm_mark(k, "the guest runs");
-		link_progress(k, 60, "the guest goes on");
+		link_progress(k, 60, "the guest is running");
 		return true;
 	case VMM_EV_SHARE_ATTACHED:
 		warm_mark(k, "the share is plugged in");
@@ -230,19 +230,19 @@ bool warm_holds_setup(struct keeper *k)
 	return k->has_share && !k->warm->is_share_there;
 }
 
-/* ---- back ---- */
+/* ---- failures ---- */
 
 void warm_fail(struct keeper *k, const char *why)
 {
 	if (!warm_is_on(k) || k->state.phase != KEEPER_STARTING || k->warm->failed[0])
 		return;
 	(void)snprintf(k->warm->failed, sizeof(k->warm->failed), "%s", why);
-	/* Not here: who calls is in the middle of what is to be undone. */
+	/* From the loop: the caller uses what is to be undone. */
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms(),
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 }
 
-/* One that ends of what it reads has read something that must not be read again. */
+/* A snapshot that made qemu exit must not be used again. */
 void warm_on_qemu_end(struct keeper *k)
 {
 	if (k->warm->step == WARM_RESTORING && !k->warm->is_restored)

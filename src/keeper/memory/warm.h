@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warm - a machine that goes on from a memory image instead of booting; and the making of images.
+ * warm - starts that restore the snapshot of a template, and the creation of such snapshots.
  *
  * How      warm_open opens the snapshot for plan_select. With the plan START_WARM, the disks are
  *          those of the snapshot, and three things happen at the same time: qemu starts and reads
@@ -8,17 +8,16 @@
  *          start. The VM is paused until all three are good: then it gets its share and runs. From
  *          /setup on everything is as after a boot.
  *
- *          Whatever fails before the sandbox runs: warm_fail, everything is undone, the machine
- *          boots, and state.cold_why says why.
+ *          If something fails before the sandbox runs, warm_fail undoes everything, the VM boots,
+ *          and state.cold_why has the reason.
  *
- *          warm_make.c is `sbx-keeper --make-image`: boots a machine that belongs to nobody, has
- *          the guest get ready (/park), saves it and ends.
- * Trust    Image files are the user's own and checked whole before one instruction of the guest
- *          runs; qemu reads the same open file in its jail meanwhile. The guest says yes or no.
- * Owns     The child that checks; when making, the draft and the child that packs.
+ *          warm_make.c is `sbx-keeper --make-image`: boots a VM without a sandbox, prepares the
+ *          guest (/park), saves the VM and exits.
+ * Trust    Snapshot files are the user's own. Their hashes are checked before the guest runs; qemu
+ *          reads the same open file in its jail meanwhile. The guest replies yes or no.
+ * Owns     The child that checks; for --make-image the draft and the child that writes.
  * Limits   KEEPER_WARM_MS_*, KEEPER_MAKE_*.
- * Never    Gives a machine of an image an identity before it runs as its own; uses an image in
- *          part.
+ * Never    Saves a VM with an identity; uses a part of a snapshot.
  * See      lib/vm/vmm/image/image.h, docs/warm.md
  */
 #pragma once
@@ -50,7 +49,7 @@ struct warm {
 	struct image_check check;
 	bool is_checked, is_ready, is_restored, is_rest_started;
 	bool is_share_there, is_edge_ready;
-	char failed[128]; /* why it is to boot after all */
+	char failed[128]; /* why the VM boots instead; "": it does not */
 
 	/* warm_make.c */
 	enum { MAKE_BOOTING, MAKE_PARKED, MAKE_SAVING, MAKE_SAVED } make_step;
@@ -73,23 +72,23 @@ void warm_take_disks(struct keeper *k);
 int warm_check(struct keeper *k, struct err *err) MUST_CHECK;
 /* From plan_select until the sandbox runs or boots instead. */
 bool warm_is_on(const struct keeper *k);
-/* True when the event needs nothing else. */
+/* Returns true if the event is handled. */
 bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev);
 void warm_on_child(struct keeper *k);
-/* While the sandbox starts. */
+/* Called while the sandbox starts. */
 void warm_on_qemu_end(struct keeper *k);
-/* True while /setup has to wait for the share; start_on_ready is called again then. */
+/* Returns true while /setup must wait for the share; start_on_ready is called again then. */
 bool warm_holds_setup(struct keeper *k);
 /* Boots instead, from the loop. */
 void warm_fail(struct keeper *k, const char *why);
-/* The same now: for the boot watchdog. */
+/* Boots instead, now. For the boot watchdog. */
 void warm_fall_back(struct keeper *k);
 void warm_undo(struct keeper *k);
-/* The tops that came from the image. */
+/* Removes the disks that were copied from the snapshot. */
 void warm_remove_disks(const struct keeper *k);
-/* The sandbox runs: nothing of the image is needed any more. */
+/* The sandbox runs: closes the snapshot. */
 void warm_finish(struct keeper *k);
-/* A line in keeper.log with the ms since the keeper was started. */
+/* Writes a line to keeper.log with the milliseconds since the start of the keeper. */
 void warm_mark(const struct keeper *k, const char *what);
 
 /* warm_make.c */
@@ -104,5 +103,5 @@ void make_on_child(struct keeper *k);
 void make_on_qemu_end(struct keeper *k);
 void make_on_timer(struct keeper *k);
 void make_fail(struct keeper *k, const char *why);
-/* For hands.c: the image gets its name, and those that nobody needs go. */
+/* For hands.c: renames the draft to its final name and removes unused snapshots. */
 int make_publish(struct keeper *k, struct err *err) MUST_CHECK;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warm_make - `sbx-keeper --make-image`: a memory image of a template for one class of machines.
+ * warm_make - `sbx-keeper --make-image`: creates a snapshot of a template for one class of VMs.
  *
- * How      Boots a machine with the disks of a draft (lib/vm/vmm/image/image.h), without a share,
- *          without a network and without /setup: nobody's. /park makes the guest ready; edge ends
- *          and the guest sees that; free memory goes back to the host; qemu writes the rest through
- *          a child that packs it; the draft gets its name. Says on stdout what it does, as `PERCENT
- *          TEXT` lines.
- * Trust    As the keeper's. The image holds what the template and PID 1 put into memory, nothing
- *          else.
+ * How      Boots a VM with the disks of a draft (lib/vm/vmm/image/image.h), without a share, a
+ *          network and /setup. /park prepares the guest; edge exits, and the guest sees that; free
+ *          memory returns to the host; qemu writes the rest through a child that compresses it;
+ *          the draft gets its final name. Prints its progress to stdout as `PERCENT TEXT` lines.
+ * Trust    As the keeper's. The snapshot contains what the template and PID 1 put into memory,
+ *          nothing else.
  */
 #include "memory.h"
 
@@ -23,7 +22,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
-#define EXIT_BUSY 75 /* another one is being made: try later */
+#define EXIT_BUSY 75 /* the snapshot is already being created */
 #define NICE 10
 
 static void print_progress(struct keeper *k, unsigned percent, const char *text)
@@ -68,11 +67,10 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 		make_fail(k, reply->text);
 		return;
 	}
-	/* The guest must see that nobody is there, or its half of a session would be in the
-	 * image. */
+	/* The guest must see the end of edge, or its half of a session would be in the snapshot. */
 	k->warm->make_step = MAKE_PARKED;
 	edge_kill(k);
-	print_progress(k, 70, "free memory goes back");
+	print_progress(k, 70, "returning free memory to the host");
 	set_timer(k, KEEPER_SETTLE_MS);
 }
 
@@ -96,11 +94,11 @@ void make_on_ready(struct keeper *k)
 	if (k->warm->make_step != MAKE_BOOTING)
 		return;
 	loop_timer_clear(&k->loop, &k->boot_timer);
-	print_progress(k, 60, "the guest is up and gets ready");
+	print_progress(k, 60, "preparing the guest");
 	ask_park(k);
 }
 
-/* ---- the image ---- */
+/* ---- the snapshot ---- */
 
 static int begin_save(struct keeper *k, struct err *err)
 {
@@ -149,7 +147,7 @@ bool make_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	case VMM_EV_SAVE_FAILED:
 		make_fail(k, ev->text);
 		return true;
-	case VMM_EV_DISK_FULL: /* nothing would let it continue */
+	case VMM_EV_DISK_FULL: /* this VM is never continued */
 		make_fail(k, "the host's disk is full");
 		return true;
 	default:
@@ -162,7 +160,7 @@ static bool is_template(void *arg, const char *id)
 	return template_exists(id);
 }
 
-/* What the image's memory takes on the disk. */
+/* Disk space of the snapshot's memory. */
 static uint64_t used_bytes(const struct keeper *k)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "warm/%s/memory", k->warm->draft.key);
@@ -193,11 +191,11 @@ static void publish_image(struct keeper *k)
 		return;
 	}
 	printf("size %llu\n", (unsigned long long)used_bytes(k));
-	print_progress(k, 100, "the memory image is there");
+	print_progress(k, 100, "the snapshot is complete");
 	end_loop(k, 0);
 }
 
-/* Both must have ended: who packs, and who may still write to the disks. */
+/* Both must have exited: the child that compresses, and qemu, which writes to the disks. */
 static void publish_when_both(struct keeper *k)
 {
 	if (k->warm->is_packed && !k->vmm)

@@ -279,7 +279,7 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	int r = edge_get_ask(msg, &ask);
 
 	if (r < 0)
-		return err_set(err, r, "asked what does not decode");
+		return err_set(err, r, "sent an ASK that does not decode");
 	if (k->net->pending.used && k->net->pending.ask == msg->id)
 		r = -EEXIST;
 	else
@@ -287,7 +287,7 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	if (r == -EEXIST)
 		return err_set(err, r, "used an id again before it was answered");
 	if (r < 0)
-		return err_set(err, r, "asked more than %d things at once", EDGE_MAX_ASKS);
+		return err_set(err, r, "sent more than %d queries at the same time", EDGE_MAX_ASKS);
 	net_run(k);
 	return 0;
 }

@@ -41,18 +41,18 @@ enum keeper_ev {
 	EV_ORIGIN,	  /* idx: which origin */
 	EV_ORIGIN_END,	  /* idx: which origin */
 	EV_TIMER_ORIGINS,
-	EV_SUSPEND_SAVED,   /* the child that packs the memory has ended */
-	EV_SUSPEND_CHECKED, /* the one that reads it */
+	EV_SUSPEND_SAVED,   /* the child that writes the snapshot exited */
+	EV_SUSPEND_CHECKED, /* the child that reads it exited */
 	EV_TIMER_SUSPEND,
 	EV_TIMER_IDLE,
 	EV_TIMER_SPACE,
-	EV_IMAGE, /* the process that checks or packs a memory image has ended */
+	EV_IMAGE, /* the child that checks or writes the template's snapshot exited */
 	EV_TIMER_MAKE,
 	EV_PORT, /* idx: which listener */
 	EV_TIMER_PORTS,
 	EV_CROWD, /* a lookup of virtiofsd waits */
 	EV_TIMER_CROWD,
-	EV_SELFTEST, /* the child that tests KVM has ended */
+	EV_SELFTEST, /* the child that tests KVM exited */
 	EV_TIMER_SELFTEST,
 	EV_TIMER_DENIED,
 	KEEPER_N_EVENTS,

@@ -9,7 +9,7 @@
 
 #include "lib/base/clock.h"
 
-/* A sandbox's cgroup: its memory and so much more for all its programs; their threads. */
+/* Of a sandbox's cgroup: bytes for all programs in addition to the VM's memory; threads. */
 #define KEEPER_CGROUP_MORE (2ull << 30)
 #define KEEPER_CGROUP_PIDS 4096
 

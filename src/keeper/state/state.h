@@ -25,7 +25,7 @@ struct keeper;
 
 /* What the parts below report to life (start.c, stop.c, vm_events.c) and to events.c. */
 struct life_ops {
-	/* Ends the sandbox; why is for people. finish: now. */
+	/* Stops the sandbox; why is for users. finish: now. */
 	void (*stop)(struct keeper *k, uint32_t timeout_ms, const char *why);
 	void (*finish)(struct keeper *k, const char *why);
 	int (*prepared)(struct keeper *k, struct err *err); /* the accelerator is chosen */
@@ -63,17 +63,18 @@ struct keeper {
 	int *restore_fd; /* memory of the snapshot to restore, closed once qemu has it; or NULL */
 	char image_key[IMAGE_KEY_LEN + 1]; /* of the snapshot for this VM */
 	uint64_t disk_reserve;		   /* the setting disk.reserve; 0: none */
-	struct jail_cgroup cgroup;	   /* of it and of all that it starts */
+	struct jail_cgroup cgroup;	   /* of the keeper and all its children */
 	int sig_fd, lock_fd, listen_fd;
 	int chatter_rd, chatter_wr;
 	size_t chatter_left;
-	char said[2048], qemu_said[200]; /* chatter.c: the line that is coming, and qemu's last */
-	int port_fd;	  /* listening socket behind the guest's port sbx.ctl, shared with qemu */
-	int net_port_fd;  /* the same of sbx.net */
-	int port_path[2]; /* hands.c: the way to both; in the spawner when there is one */
+	char said[2048],
+		qemu_said[200]; /* chatter.c: the incomplete line, and the last one of qemu */
+	int port_fd;		/* listening socket of the guest's port sbx.ctl, shared with qemu */
+	int net_port_fd;	/* the same of sbx.net */
+	int port_path[2];	/* hands.c: their paths; in the spawner if it runs */
 	struct vmm *vmm;
 	struct share share;
-	bool has_share, qemu_ended; /* qemu: by itself, before the guest was up */
+	bool has_share, qemu_ended; /* qemu_ended: before the guest was up */
 	struct crowd *crowd;
 	struct denied *denied;
 	struct edge_link *edge;
@@ -84,8 +85,8 @@ struct keeper {
 	struct net *net;
 	struct record *record;
 	struct vault_link *vault;
-	struct creds *creds;	   /* NULL: nothing was listed yet */
-	struct services *services; /* all of the installation, for while nothing was listed */
+	struct creds *creds;	   /* NULL: not listed yet */
+	struct services *services; /* of the installation, while creds is NULL */
 	struct origins *origins;
 	struct trust *trust;
 	struct suspend *suspend;
@@ -99,8 +100,8 @@ struct keeper {
 	unsigned boot_tries;
 	uint64_t started_ms;
 	struct loop_timer boot_timer, stop_timer, vmm_timer;
-	int stop_link; /* who asked for the stop, -1 nobody */
+	int stop_link; /* of the stop request, -1: none */
 	uint32_t stop_link_gen, stop_msg;
-	char why[KEEPER_MAX_TEXT]; /* why it ends when nobody asked for it */
+	char why[KEEPER_MAX_TEXT]; /* why it stops without a request */
 	bool over;		   /* leave the loop */
 };
