@@ -6,21 +6,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
-static int load(struct slice body, json_t **ret, struct err *err)
-{
-	json_error_t je;
-
-	*ret = json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
-	if (!*ret)
-		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
-			je.text);
-	if (!json_is_object(*ret)) {
-		json_decref(*ret);
-		return err_set(err, -EINVAL, "the body must be a JSON object");
-	}
-	return 0;
-}
-
 static bool is_one_of(const char *key, const char *const *list)
 {
 	for (; *list; list++)
@@ -29,7 +14,7 @@ static bool is_one_of(const char *key, const char *const *list)
 	return false;
 }
 
-static int check_keys(json_t *o, const char *const *allowed, struct err *err)
+int api_body_check(json_t *o, const char *const *allowed, struct err *err)
 {
 	const char *key;
 	json_t *v;
@@ -39,6 +24,19 @@ static int check_keys(json_t *o, const char *const *allowed, struct err *err)
 			return err_set(err, -EINVAL, "unknown or read-only field '%.60s'", key);
 	}
 	return 0;
+}
+
+int api_body_load(struct slice body, const char *const *allowed, json_t **ret, struct err *err)
+{
+	json_error_t je;
+
+	*ret = json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
+	if (!*ret)
+		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
+			je.text);
+	if (!json_is_object(*ret))
+		return err_set(err, -EINVAL, "the body must be a JSON object");
+	return allowed ? api_body_check(*ret, allowed, err) : 0;
 }
 
 /* What is answered at once and what is waited for cannot be in one call. */
@@ -70,40 +68,33 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	static const char *const allowed[] = {
 		"name", "cpus", "memory", "accel", "idle_timeout", "ports", "generation", NULL};
 	AUTO_FREE char *text = NULL;
-	json_t *o, *whole;
-	int r = load(body, &o, err);
+	json_auto_t *o = NULL, *whole = NULL;
+	int r = api_body_load(body, allowed, &o, err);
 
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
 	if (r == 0)
 		r = check_alone(o, err);
 	if (r == 0)
 		r = take_generation(o, ret_generation, err);
+	if (r < 0)
+		return r;
 	whole = spec_to_json(old);
 	json_object_update(whole, o);
-	json_decref(o);
 	text = json_dumps(whole, JSON_COMPACT);
-	json_decref(whole);
 	if (!text)
 		abort();
-	return r < 0 ? r : spec_decode(slice_from_str(text), ret, err);
+	return spec_decode(slice_from_str(text), ret, err);
 }
 
 int api_decode_ports(struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err)
 {
 	static const char *const allowed[] = {"ports", NULL};
-	json_t *o;
-	int r = load(body, &o, err);
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, allowed, &o, err);
 
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
 	if (r == 0)
 		r = spec_ports_decode(json_object_get(o, "ports"), ret, ret_n, err);
 	if (r == 0 && *ret_n == 0)
 		r = err_set(err, -EINVAL, "ports is empty");
-	json_decref(o);
 	return r;
 }
 
@@ -120,38 +111,33 @@ static int take_bool(json_t *o, const char *key, bool *ret, struct err *err)
 int api_decode_start(struct slice body, enum spec_accel *accel, bool *cold, struct err *err)
 {
 	static const char *const allowed[] = {"accel", "cold", NULL};
-	json_t *o, *v;
+	json_auto_t *o = NULL;
+	json_t *v;
 	int r;
 
 	if (!body.n)
 		return 0;
-	r = load(body, &o, err);
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
+	r = api_body_load(body, allowed, &o, err);
 	v = json_object_get(o, "accel");
 	if (r == 0 && v &&
 		(!json_is_string(v) || spec_accel_parse(json_string_value(v), accel) < 0))
 		r = err_set(err, -EINVAL, "accel must be auto, kvm or tcg");
 	if (r == 0)
 		r = take_bool(o, "cold", cold, err);
-	json_decref(o);
 	return r;
 }
 
 int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err)
 {
 	static const char *const allowed[] = {"timeout_ms", "suspend", NULL};
-	json_t *o, *v;
+	json_auto_t *o = NULL;
+	json_t *v;
 	int r;
 
 	*suspend = false;
 	if (!body.n)
 		return 0;
-	r = load(body, &o, err);
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
+	r = api_body_load(body, allowed, &o, err);
 	v = json_object_get(o, "timeout_ms");
 	if (r == 0 && v &&
 		(!json_is_integer(v) || json_integer_value(v) < 0 ||
@@ -162,7 +148,6 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 		*timeout_ms = (uint64_t)json_integer_value(v);
 	if (r == 0)
 		r = take_bool(o, "suspend", suspend, err);
-	json_decref(o);
 	return r;
 }
 
@@ -204,12 +189,9 @@ int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err
 {
 	static const char *const allowed[] = {"preset", "text", "file", "lock", NULL};
 	AUTO_API_POLICY struct api_policy p = {0};
-	json_t *o;
-	int r = load(body, &o, err);
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, allowed, &o, err);
 
-	if (r < 0)
-		return r;
-	r = check_keys(o, allowed, err);
 	if (r == 0)
 		r = take_string(o, "preset", &p.preset, err);
 	if (r == 0)
@@ -218,7 +200,6 @@ int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err
 		r = take_string(o, "file", &p.file, err);
 	if (r == 0)
 		r = take_lock(o, &p, err);
-	json_decref(o);
 	if (r == 0 && !!p.preset + !!p.text + !!p.file != 1)
 		r = err_set(err, -EINVAL, "expected one of preset, text and file");
 	if (r < 0)
@@ -316,7 +297,7 @@ static int take_rule(json_t *o, uint64_t now_ms, struct rule *ret, struct err *e
 	json_t *kind = json_object_get(o, "kind");
 	AUTO_FREE char *list = NULL;
 	enum rule_effect e = 0;
-	int r = check_keys(o, allowed, err);
+	int r = api_body_check(o, allowed, err);
 
 	if (r < 0)
 		return r;
@@ -337,13 +318,11 @@ static int take_rule(json_t *o, uint64_t now_ms, struct rule *ret, struct err *e
 int api_decode_rule(struct slice body, uint64_t now_ms, struct rule *ret, struct err *err)
 {
 	AUTO_RULE struct rule rule = {0};
-	json_t *o;
-	int r = load(body, &o, err);
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, NULL, &o, err);
 
-	if (r < 0)
-		return r;
-	r = take_rule(o, now_ms, &rule, err);
-	json_decref(o);
+	if (r == 0)
+		r = take_rule(o, now_ms, &rule, err);
 	if (r < 0)
 		return r;
 	*ret = rule;
@@ -394,7 +373,7 @@ static int take_rules(json_t *list, const char *sandbox, uint64_t now_ms,
 static int take_create(json_t *o, uint64_t now_ms, struct spec *ret_spec,
 	struct api_create_body *ret, struct err *err)
 {
-	json_t *list = json_incref(json_object_get(o, "rules"));
+	json_auto_t *list = json_incref(json_object_get(o, "rules"));
 	AUTO_FREE char *text = NULL;
 	int r = take_bool(o, "start", &ret->start, err);
 
@@ -413,21 +392,16 @@ static int take_create(json_t *o, uint64_t now_ms, struct spec *ret_spec,
 		r = spec_decode(slice_from_str(text), ret_spec, err);
 	if (r == 0 && list)
 		r = take_rules(list, ret_spec->name, now_ms, ret, err);
-	json_decref(list);
 	return r;
 }
 
 int api_decode_create(struct slice body, uint64_t now_ms, struct spec *ret_spec,
 	struct api_create_body *ret, struct err *err)
 {
-	json_t *o;
-	int r = load(body, &o, err);
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, NULL, &o, err);
 
-	if (r < 0)
-		return r;
-	r = take_create(o, now_ms, ret_spec, ret, err);
-	json_decref(o);
-	return r;
+	return r < 0 ? r : take_create(o, now_ms, ret_spec, ret, err);
 }
 
 /* ---- a target ---- */

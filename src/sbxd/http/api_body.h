@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include "lib/os/ipc/vault_chan.h"
 #include "lib/rules/policy/rule.h"
 #include "lib/rules/spec/spec.h"
@@ -43,6 +44,11 @@ struct api_own_body {
 	bool is_own;
 };
 
+/* A JSON object with no other fields than `allowed`, which ends with NULL; NULL: it is checked
+ * later. *ret must be freed in any case. */
+int api_body_load(
+	struct slice body, const char *const *allowed, json_t **ret, struct err *err) MUST_CHECK;
+int api_body_check(json_t *o, const char *const *allowed, struct err *err) MUST_CHECK;
 /* *ret_spec and *ret must be all zero. */
 int api_decode_create(struct slice body, uint64_t now_ms, struct spec *ret_spec,
 	struct api_create_body *ret, struct err *err) MUST_CHECK;

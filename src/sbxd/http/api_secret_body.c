@@ -76,22 +76,6 @@ static int take_args(const json_t *list, struct vault_ref *ref, struct err *err)
 	return 0;
 }
 
-static int check_keys(json_t *o, const char *const *allowed, struct err *err)
-{
-	const char *key;
-	json_t *v;
-
-	json_object_foreach (o, key, v) {
-		const char *const *a = allowed;
-
-		while (*a && strcmp(key, *a) != 0)
-			a++;
-		if (!*a)
-			return err_set(err, -EINVAL, "unknown field '%.60s'", key);
-	}
-	return 0;
-}
-
 static int take_ref(json_t *o, struct vault_ref *ref, struct err *err)
 {
 	static const char *const allowed[] = {"kind", "program", "args", "refresh_s", NULL};
@@ -103,7 +87,7 @@ static int take_ref(json_t *o, struct vault_ref *ref, struct err *err)
 
 	if (!json_is_object(o))
 		return err_set(err, -EINVAL, "ref must be an object");
-	r = check_keys(o, allowed, err);
+	r = api_body_check(o, allowed, err);
 	if (r == 0)
 		r = take_field(o, "kind", kind, sizeof(kind), err);
 	if (r == 0)
@@ -152,14 +136,10 @@ static int take_kind(json_t *o, struct vault_meta *meta, struct err *err)
 
 static int take_secret(json_t *o, struct api_secret *s, struct err *err)
 {
-	static const char *const allowed[] = {
-		"kind", "sandbox", "hosts", "header", "format", "env", "sentinel", "ref", NULL};
 	char sandbox[SPEC_MAX_NAME + 1] = "";
 	json_t *ref = json_object_get(o, "ref");
-	int r = check_keys(o, allowed, err);
+	int r = take_kind(o, &s->meta, err);
 
-	if (r == 0)
-		r = take_kind(o, &s->meta, err);
 	if (r == 0)
 		r = take_field(o, "sandbox", sandbox, sizeof(sandbox), err);
 	if (r == 0)
@@ -179,56 +159,33 @@ static int take_secret(json_t *o, struct api_secret *s, struct err *err)
 	return r;
 }
 
-static int load_object(struct slice body, json_t **ret, struct err *err)
-{
-	json_error_t je;
-	json_t *o =
-		json_loadb(body.n ? (const char *)body.p : "", body.n, JSON_REJECT_DUPLICATES, &je);
-
-	if (!o)
-		return err_set(err, -EINVAL, "not JSON, line %d column %d: %s", je.line, je.column,
-			je.text);
-	if (!json_is_object(o)) {
-		json_decref(o);
-		return err_set(err, -EINVAL, "the body must be a JSON object");
-	}
-	*ret = o;
-	return 0;
-}
-
-static int take_own(json_t *o, struct api_own_body *own, struct err *err)
-{
-	static const char *const allowed[] = {"service", "own", NULL};
-	const json_t *is_own = json_object_get(o, "own");
-	int r = check_keys(o, allowed, err);
-
-	if (r == 0)
-		r = take_field(o, "service", own->service, sizeof(own->service), err);
-	if (r == 0 && !vault_name_is_good(own->service))
-		r = err_set(err, -EINVAL, "service must be the name of a service");
-	if (r == 0 && !json_is_boolean(is_own))
-		r = err_set(err, -EINVAL, "own must be true or false");
-	own->is_own = json_is_true(is_own);
-	return r;
-}
-
 int api_decode_own(struct slice body, struct api_own_body *ret, struct err *err)
 {
-	json_t *o = NULL;
-	int r = load_object(body, &o, err);
+	static const char *const allowed[] = {"service", "own", NULL};
+	json_auto_t *o = NULL;
+	const json_t *is_own;
+	int r = api_body_load(body, allowed, &o, err);
 
 	*ret = (struct api_own_body){0};
+	if (r == 0)
+		r = take_field(o, "service", ret->service, sizeof(ret->service), err);
 	if (r < 0)
 		return r;
-	r = take_own(o, ret, err);
-	json_decref(o);
-	return r;
+	is_own = json_object_get(o, "own");
+	if (!vault_name_is_good(ret->service))
+		return err_set(err, -EINVAL, "service must be the name of a service");
+	if (!json_is_boolean(is_own))
+		return err_set(err, -EINVAL, "own must be true or false");
+	ret->is_own = json_is_true(is_own);
+	return 0;
 }
 
 int api_decode_secret(struct slice body, const char *name, struct api_secret *ret, struct err *err)
 {
+	static const char *const allowed[] = {
+		"kind", "sandbox", "hosts", "header", "format", "env", "sentinel", "ref", NULL};
 	AUTO_API_SECRET struct api_secret s = {0};
-	json_t *o = NULL;
+	json_auto_t *o = NULL;
 	int r;
 
 	if (strlen(name) >= VAULT_MAX_NAME || !vault_name_is_good(name))
@@ -236,11 +193,9 @@ int api_decode_secret(struct slice body, const char *name, struct api_secret *re
 			"invalid credential name: use letters, digits and ._:-, at most %d characters",
 			VAULT_MAX_NAME - 1);
 	memcpy(s.meta.name, name, strlen(name) + 1);
-	r = load_object(body, &o, err);
-	if (r < 0)
-		return r;
-	r = take_secret(o, &s, err);
-	json_decref(o);
+	r = api_body_load(body, allowed, &o, err);
+	if (r == 0)
+		r = take_secret(o, &s, err);
 	if (r < 0)
 		return r;
 	*ret = s;
