@@ -72,3 +72,10 @@ void mem_free_ptr(void *pp)
 {
 	free(*(void **)pp);
 }
+
+void mem_free_list(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}

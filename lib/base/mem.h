@@ -20,6 +20,8 @@ char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* A list of n strings, and each of them. */
+void mem_free_list(char **list, size_t n);
 void mem_free_ptr(void *pp);
 
 #define AUTO_FREE CLEANUP(mem_free_ptr)

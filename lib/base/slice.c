@@ -2,6 +2,8 @@
 #include "slice.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include "mem.h"
 
 bool slice_eq(struct slice a, struct slice b)
@@ -188,6 +190,21 @@ void wr_str(struct wr *wr, struct slice s)
 void wr_cstr(struct wr *wr, const char *s)
 {
 	wr_str(wr, slice_from_str(s));
+}
+
+void wr_printf(struct wr *wr, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		wr->bad = true;
+	else
+		wr_bytes(wr, slice_of(text, (size_t)n));
 }
 
 int wr_finish(const struct wr *wr)

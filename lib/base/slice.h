@@ -94,5 +94,7 @@ void wr_u64(struct wr *wr, uint64_t v);
 void wr_bytes(struct wr *wr, struct slice s);
 void wr_str(struct wr *wr, struct slice s);
 void wr_cstr(struct wr *wr, const char *s);
+/* Text of at most 1023 bytes, without a NUL. */
+void wr_printf(struct wr *wr, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* 0, or -EMSGSIZE when something did not fit. */
 int wr_finish(const struct wr *wr) MUST_CHECK;

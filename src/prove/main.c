@@ -23,9 +23,7 @@
 
 static void words_done(struct opt_list *w)
 {
-	for (size_t i = 0; i < w->n; i++)
-		free((char *)w->v[i]);
-	free(w->v);
+	mem_free_list((char **)w->v, w->n);
 }
 
 static void take_words(const struct opt_list *list, struct opt_list *ret)

@@ -228,6 +228,28 @@ static void lines_come_one_by_one_and_the_last_needs_no_newline(void **state)
 	assert_int_equal(slice_trim(slice_from_str(" \t ")).n, 0);
 }
 
+static void formatted_text_is_written_without_its_nul(void **state)
+{
+	char long_text[1025];
+	uint8_t buf[8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	wr_printf(&wr, "%s:%u", "ab", 443);
+	assert_int_equal(wr_finish(&wr), 0);
+	assert_int_equal(wr.n, 6);
+	assert_memory_equal(buf, "ab:443", 6);
+	wr_printf(&wr, "%s", "xy"); /* just fits */
+	assert_int_equal(wr_finish(&wr), 0);
+	wr_printf(&wr, "z");
+	assert_int_equal(wr_finish(&wr), -EMSGSIZE);
+	memset(long_text, 'x', sizeof(long_text));
+	long_text[1024] = '\0';
+	wr = wr_init(buf, sizeof(buf));
+	wr_printf(&wr, "%s", long_text);
+	assert_int_equal(wr_finish(&wr), -EMSGSIZE);
+	assert_int_equal(wr.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +266,7 @@ int main(void)
 		cmocka_unit_test(empty_messages_have_no_address),
 		cmocka_unit_test(numbers_and_strings_too_big_are_refused),
 		cmocka_unit_test(lines_come_one_by_one_and_the_last_needs_no_newline),
+		cmocka_unit_test(formatted_text_is_written_without_its_nul),
 	};
 
 	return cmocka_run_group_tests_name("slice", tests, NULL, NULL);

@@ -110,13 +110,6 @@ static void keep_file(char ***list, size_t *n_shown, size_t *n, const char *line
 	++*n;
 }
 
-static void free_lines(char **line, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(line[i]);
-	free(line);
-}
-
 /* Names that mean this machine or its network, not a host of the internet. */
 static bool is_local(const char *name)
 {
@@ -185,8 +178,8 @@ void policy_diff_make(const struct rules *old, const struct rules *new, struct p
 
 void policy_diff_done(struct policy_diff *d)
 {
-	free_lines(d->added, d->n_shown_added);
-	free_lines(d->removed, d->n_shown_removed);
-	free_lines(d->wide, d->n_wide);
+	mem_free_list(d->added, d->n_shown_added);
+	mem_free_list(d->removed, d->n_shown_removed);
+	mem_free_list(d->wide, d->n_wide);
 	*d = (struct policy_diff){0};
 }

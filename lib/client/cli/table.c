@@ -90,8 +90,6 @@ void table_print(const struct table *t)
 
 void table_done(struct table *t)
 {
-	for (size_t i = 0; i < t->n_rows * t->n_columns; i++)
-		free(t->cells[i]);
-	free(t->cells);
+	mem_free_list(t->cells, t->n_rows * t->n_columns);
 	*t = (struct table){0};
 }

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include "lib/base/hex.h"
 #include "audit_record_internal.h"
 
@@ -103,18 +104,6 @@ static void put_str(struct wr *wr, const char *s)
 	wr_bytes(wr, slice_from_str(s));
 }
 
-static void put_number(struct wr *wr, uint64_t v)
-{
-	char digits[20];
-	size_t i = sizeof(digits);
-
-	do {
-		digits[--i] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v);
-	wr_bytes(wr, slice_of(digits + i, sizeof(digits) - i));
-}
-
 static void put_text(struct wr *wr, struct slice s)
 {
 	size_t from = 0;
@@ -180,7 +169,7 @@ static bool is_valid(const struct audit_field *f, const void *value)
 static void put_value(struct wr *wr, const struct audit_field *f, const void *value)
 {
 	if (f->shape == SHAPE_NUMBER) {
-		put_number(wr, *(const uint64_t *)value);
+		wr_printf(wr, "%" PRIu64, *(const uint64_t *)value);
 		return;
 	}
 	put_str(wr, "\"");

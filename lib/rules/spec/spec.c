@@ -37,13 +37,6 @@ int spec_accel_parse(const char *s, enum spec_accel *ret)
 	return -EINVAL;
 }
 
-static void free_list(char **list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-}
-
 static void free_workspaces(struct spec_workspace *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -58,11 +51,11 @@ void spec_done(struct spec *spec)
 {
 	free_workspaces(spec->workspaces, spec->n_workspaces);
 	free_workspaces(spec->mounts, spec->n_mounts);
-	free_list(spec->only, spec->n_only);
-	free_list(spec->hide, spec->n_hide);
-	free_list(spec->env, spec->n_env);
-	free_list(spec->ssh.keys, spec->ssh.n_keys);
-	free_list(spec->ssh.env, spec->ssh.n_env);
+	mem_free_list(spec->only, spec->n_only);
+	mem_free_list(spec->hide, spec->n_hide);
+	mem_free_list(spec->env, spec->n_env);
+	mem_free_list(spec->ssh.keys, spec->ssh.n_keys);
+	mem_free_list(spec->ssh.env, spec->ssh.n_env);
 	free(spec->ssh.socket);
 	free(spec->ssh.askpass);
 	free(spec->ports);

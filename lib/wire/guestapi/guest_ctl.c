@@ -367,18 +367,11 @@ void guest_wake_done(struct guest_wake *wake)
 	guest_mounts_done(&wake->mounts);
 }
 
-static void env_free(char **env, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(env[i]);
-	free(env);
-}
-
 void guest_trust_done(struct guest_trust *t)
 {
 	free(t->ca_pem);
 	free(t->extra_pem);
-	env_free(t->env, t->n_env);
+	mem_free_list(t->env, t->n_env);
 	*t = (struct guest_trust){0};
 }
 
@@ -390,6 +383,6 @@ void guest_setup_done(struct guest_setup *s)
 	free(s->machine_id);
 	free(s->workdir);
 	guest_mounts_done(&s->mounts);
-	env_free(s->env, s->n_env);
+	mem_free_list(s->env, s->n_env);
 	*s = (struct guest_setup){0};
 }

@@ -2,22 +2,9 @@
 #include "deny.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 
 enum escape { ESCAPE_NOTHING, ESCAPE_JSON, ESCAPE_QUOTED };
-
-static void put_deny(struct wr *wr, const char *text)
-{
-	wr_bytes(wr, slice_from_str(text));
-}
-
-static void put_number(struct wr *wr, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	put_deny(wr, text);
-}
 
 /* Printable ASCII only: what a peer wrote must not become a header, a terminal code or markup. */
 static void put_clean(struct wr *wr, struct slice s)
@@ -25,27 +12,25 @@ static void put_clean(struct wr *wr, struct slice s)
 	for (size_t i = 0; i < s.n && i < DENY_MAX_TEXT; i++)
 		wr_u8(wr, s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
 	if (s.n > DENY_MAX_TEXT)
-		put_deny(wr, "...");
+		wr_printf(wr, "...");
 }
 
 static void put_target(struct wr *wr, const struct deny *d)
 {
 	bool is_v6 = d->host.n > 0 && memchr(d->host.p, ':', d->host.n);
 
-	put_deny(wr, is_v6 ? "[" : "");
+	wr_printf(wr, "%s", is_v6 ? "[" : "");
 	put_clean(wr, d->host);
-	put_deny(wr, is_v6 ? "]" : "");
-	if (d->port) {
-		put_deny(wr, ":");
-		put_number(wr, d->port);
-	}
+	wr_printf(wr, "%s", is_v6 ? "]" : "");
+	if (d->port)
+		wr_printf(wr, ":%u", d->port);
 }
 
 static void put_operation(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "op(action=net:connect:tcp, resource=net:domain:");
+	wr_printf(wr, "op(action=net:connect:tcp, resource=net:domain:");
 	put_target(wr, d);
-	put_deny(wr, ")");
+	wr_printf(wr, ")");
 }
 
 static void put_reason(struct wr *wr, const struct deny *d)
@@ -53,12 +38,12 @@ static void put_reason(struct wr *wr, const struct deny *d)
 	if (d->reason.n > 0) {
 		put_clean(wr, d->reason);
 	} else if (d->rule.n > 0) {
-		put_deny(wr, "denied: rule \"");
+		wr_printf(wr, "denied: rule \"");
 		put_clean(wr, d->rule);
-		put_deny(wr, "\" matched ");
+		wr_printf(wr, "\" matched ");
 		put_operation(wr, d);
 	} else {
-		put_deny(wr, "no applicable policies for ");
+		wr_printf(wr, "no applicable policies for ");
 		put_operation(wr, d);
 	}
 }
@@ -70,22 +55,22 @@ static void put_word(struct wr *wr, const char *before, struct slice s)
 	struct wr word = wr_init(buf, sizeof(buf));
 	bool plain = true;
 
-	put_deny(&word, before);
+	wr_printf(&word, "%s", before);
 	put_clean(&word, s);
 	for (size_t i = 0; i < word.n; i++)
 		plain = plain && (canon_text_is_token(slice_of(&buf[i], 1)) || buf[i] == ':') &&
 			!memchr("!#$&'*`|~", buf[i], 9);
-	put_deny(wr, plain ? "" : "'");
+	wr_printf(wr, "%s", plain ? "" : "'");
 	for (size_t i = 0; i < word.n; i++)
 		wr_u8(wr, buf[i] == '\'' ? '?' : buf[i]);
-	put_deny(wr, plain ? "" : "'");
+	wr_printf(wr, "%s", plain ? "" : "'");
 }
 
 static void put_log_command(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "sbx policy log");
+	wr_printf(wr, "sbx policy log");
 	if (d->sandbox.n > 0) {
-		put_deny(wr, " ");
+		wr_printf(wr, " ");
 		put_word(wr, "", d->sandbox);
 	}
 }
@@ -102,34 +87,31 @@ static void put_command(struct wr *wr, const struct deny *d)
 		return;
 	}
 	if (d->rule.n > 0) {
-		put_deny(wr, "sbx policy rm network --resource ");
+		wr_printf(wr, "sbx policy rm network --resource ");
 		put_word(wr, "", d->rule);
 	} else {
 		put_target(&target, d);
-		put_deny(wr, "sbx policy allow network ");
+		wr_printf(wr, "sbx policy allow network ");
 		put_word(wr, "", slice_of(buf, target.n));
 	}
 	if (d->sandbox.n > 0) {
-		put_deny(wr, " --sandbox ");
+		wr_printf(wr, " --sandbox ");
 		put_word(wr, "", d->sandbox);
 	}
 }
 
 int deny_write_text(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "Blocked by network policy: ");
+	wr_printf(wr, "Blocked by network policy: ");
 	put_target(wr, d);
-	put_deny(wr, "\n  reason:  ");
+	wr_printf(wr, "\n  reason:  ");
 	put_reason(wr, d);
-	if (d->count > 0) {
-		put_deny(wr, "\n  blocked: ");
-		put_number(wr, d->count);
-		put_deny(wr, d->count == 1 ? " time" : " times");
-		put_deny(wr, "; retrying will not help");
-	}
-	put_deny(wr, d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
+	if (d->count > 0)
+		wr_printf(wr, "\n  blocked: %" PRIu64 " time%s; retrying will not help", d->count,
+			d->count == 1 ? "" : "s");
+	wr_printf(wr, "%s", d->no_rule_helps ? "\n  see:     " : "\n  allow:   ");
 	put_command(wr, d);
-	put_deny(wr, "     (run on the host)\n");
+	wr_printf(wr, "     (run on the host)\n");
 	return wr_finish(wr);
 }
 
@@ -140,7 +122,7 @@ static void put_escaped(struct wr *wr, struct slice s, enum escape how)
 		uint8_t c = s.p[i];
 
 		if (c == '\n') {
-			put_deny(wr, how == ESCAPE_JSON ? "\\n" : " ");
+			wr_printf(wr, "%s", how == ESCAPE_JSON ? "\\n" : " ");
 			continue;
 		}
 		if (how != ESCAPE_NOTHING && (c == '"' || c == '\\'))
@@ -156,18 +138,16 @@ static void put_member(struct wr *wr, const char *key, const struct deny *d,
 	struct wr text = wr_init(buf, sizeof(buf));
 
 	value(&text, d);
-	put_deny(wr, ",\"");
-	put_deny(wr, key);
-	put_deny(wr, "\":\"");
+	wr_printf(wr, ",\"%s\":\"", key);
 	put_escaped(wr, slice_of(buf, text.n), ESCAPE_JSON);
-	put_deny(wr, "\"");
+	wr_printf(wr, "\"");
 }
 
 static void put_detail(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "Blocked by network policy: ");
+	wr_printf(wr, "Blocked by network policy: ");
 	put_target(wr, d);
-	put_deny(wr, ": ");
+	wr_printf(wr, ": ");
 	put_reason(wr, d);
 }
 
@@ -178,7 +158,7 @@ static void put_rule(struct wr *wr, const struct deny *d)
 
 static int write_json(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr,
+	wr_printf(wr,
 		"{\"type\":\"about:blank\",\"title\":\"Blocked by network policy\",\"status\":403");
 	put_member(wr, "detail", d, put_detail);
 	put_member(wr, "target", d, put_target);
@@ -186,9 +166,7 @@ static int write_json(struct wr *wr, const struct deny *d)
 		put_member(wr, "rule", d, put_rule);
 	put_member(wr, "reason", d, put_reason);
 	put_member(wr, d->no_rule_helps ? "see" : "allow", d, put_command);
-	put_deny(wr, ",\"refused\":");
-	put_number(wr, d->count);
-	put_deny(wr, "}\n");
+	wr_printf(wr, ",\"refused\":%" PRIu64 "}\n", d->count);
 	return wr_finish(wr);
 }
 
@@ -210,27 +188,19 @@ bool deny_wants_json(struct slice accept)
 
 static void put_proxy_status(struct wr *wr, const char *error, struct slice details)
 {
-	put_deny(wr, "proxy-status: sbx; error=");
-	put_deny(wr, error);
-	put_deny(wr, "; details=\"");
+	wr_printf(wr, "proxy-status: sbx; error=%s; details=\"", error);
 	put_escaped(wr, details, ESCAPE_QUOTED);
-	put_deny(wr, "\"\r\n");
+	wr_printf(wr, "\"\r\n");
 }
 
 static int write_answer(struct wr *wr, uint16_t status, const char *error, struct slice details,
 	const char *type, struct slice content, bool is_head, bool close)
 {
-	put_deny(wr, "HTTP/1.1 ");
-	put_number(wr, status);
-	put_deny(wr, " ");
-	put_deny(wr, canon_reason(status));
-	put_deny(wr, "\r\n");
+	wr_printf(wr, "HTTP/1.1 %u %s\r\n", status, canon_reason(status));
 	put_proxy_status(wr, error, details);
-	put_deny(wr, "content-type: ");
-	put_deny(wr, type);
-	put_deny(wr, "\r\ncache-control: no-store\r\ncontent-length: ");
-	put_number(wr, content.n);
-	put_deny(wr, close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
+	wr_printf(wr, "content-type: %s\r\ncache-control: no-store\r\ncontent-length: %zu", type,
+		content.n);
+	wr_printf(wr, "%s", close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
 	if (!is_head)
 		wr_bytes(wr, content);
 	return wr_finish(wr);
@@ -252,22 +222,20 @@ int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head
 /* "Connection to example.test:80 failed (the host is allowed): the name has no address" */
 static void put_failure(struct wr *wr, const struct deny *d)
 {
-	put_deny(wr, "Connection to ");
+	wr_printf(wr, "Connection to ");
 	put_target(wr, d);
-	put_deny(wr, " failed (the host is allowed): ");
+	wr_printf(wr, " failed (the host is allowed): ");
 	put_clean(wr, d->reason);
 }
 
 static void write_failure_json(struct wr *wr, const struct deny *d, uint16_t status)
 {
-	put_deny(wr, "{\"type\":\"about:blank\",\"title\":\"");
-	put_deny(wr, canon_reason(status));
-	put_deny(wr, "\",\"status\":");
-	put_number(wr, status);
+	wr_printf(wr, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u",
+		canon_reason(status), status);
 	put_member(wr, "detail", d, put_failure);
 	put_member(wr, "target", d, put_target);
 	put_member(wr, "reason", d, put_reason);
-	put_deny(wr, "}\n");
+	wr_printf(wr, "}\n");
 }
 
 int deny_write_failed(
@@ -281,7 +249,7 @@ int deny_write_failed(
 		write_failure_json(&body, d, status);
 	} else {
 		put_failure(&body, d);
-		put_deny(&body, "\n");
+		wr_printf(&body, "\n");
 	}
 	if (wr_finish(&why) < 0 || wr_finish(&body) < 0)
 		return -EMSGSIZE;
@@ -302,9 +270,7 @@ int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head
 	uint8_t content[512];
 	struct wr body = wr_init(content, sizeof(content));
 
-	put_deny(&body, "Malformed request rejected: ");
-	put_deny(&body, fault->why);
-	put_deny(&body, "\n");
+	wr_printf(&body, "Malformed request rejected: %s\n", fault->why);
 	if (wr_finish(&body) < 0)
 		return -EMSGSIZE;
 	return write_answer(wr, fault->status,

@@ -12,9 +12,7 @@
 
 void env_done(struct env *e)
 {
-	for (size_t i = 0; i < e->n; i++)
-		free(e->v[i]);
-	free(e->v);
+	mem_free_list(e->v, e->n);
 	*e = (struct env){0};
 }
 

@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "canon.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 
 static void put_write(struct wr *wr, const char *text)
 {
 	wr_bytes(wr, slice_from_str(text));
-}
-
-static void put_number(struct wr *wr, uint64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-	put_write(wr, text);
-}
-
-static void put_header(struct wr *wr, const char *name, struct slice value)
-{
-	put_write(wr, name);
-	put_write(wr, ": ");
-	wr_bytes(wr, value);
-	put_write(wr, "\r\n");
 }
 
 static void put_headers(struct wr *wr, const struct http_headers *headers)
@@ -41,10 +25,8 @@ static void put_authority(struct wr *wr, const struct http_req *req, bool always
 	put_write(wr, is_v6 ? "[" : "");
 	wr_bytes(wr, req->host);
 	put_write(wr, is_v6 ? "]" : "");
-	if (always_port || req->port != canon_default_port(req->scheme)) {
-		put_write(wr, ":");
-		put_number(wr, req->port);
-	}
+	if (always_port || req->port != canon_default_port(req->scheme))
+		wr_printf(wr, ":%u", req->port);
 }
 
 static void put_target(struct wr *wr, const struct http_req *req, enum canon_to to)
@@ -71,11 +53,8 @@ static void put_body_kind(struct wr *wr, const struct http_body *body)
 {
 	if (body->kind == HTTP_BODY_CHUNKED)
 		put_write(wr, "transfer-encoding: chunked\r\n");
-	if (body->kind == HTTP_BODY_LENGTH) {
-		put_write(wr, "content-length: ");
-		put_number(wr, body->length);
-		put_write(wr, "\r\n");
-	}
+	if (body->kind == HTTP_BODY_LENGTH)
+		wr_printf(wr, "content-length: %" PRIu64 "\r\n", body->length);
 }
 
 bool canon_must_close(const struct http_req *req)
@@ -127,19 +106,13 @@ void canon_fit_http10(struct http_resp *resp)
 
 int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close)
 {
-	put_write(wr, "HTTP/1.1 ");
-	put_number(wr, resp->status);
-	put_write(wr, " ");
-	put_write(wr, canon_reason(resp->status));
-	put_write(wr, "\r\n");
+	wr_printf(wr, "HTTP/1.1 %u %s\r\n", resp->status, canon_reason(resp->status));
 	put_headers(wr, &resp->headers);
 	if (resp->websocket)
-		put_header(wr, "upgrade", slice_from_str("websocket"));
-	if (resp->websocket)
-		put_header(wr, "connection", slice_from_str("upgrade"));
+		put_write(wr, "upgrade: websocket\r\nconnection: upgrade\r\n");
 	else if (resp->status >= 200 && resp->body.kind != HTTP_BODY_TUNNEL &&
 		 (close || resp->body.kind == HTTP_BODY_CLOSE))
-		put_header(wr, "connection", slice_from_str("close"));
+		put_write(wr, "connection: close\r\n");
 	put_body_kind(wr, &resp->body);
 	put_write(wr, "\r\n");
 	return wr_finish(wr);
@@ -147,10 +120,7 @@ int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close)
 
 void canon_write_chunk(struct wr *wr, size_t n)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "%zx\r\n", n);
-	put_write(wr, text);
+	wr_printf(wr, "%zx\r\n", n);
 }
 
 int canon_write_last_chunk(struct wr *wr, const struct http_headers *trailers)
