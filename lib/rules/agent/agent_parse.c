@@ -57,9 +57,17 @@ static bool is_path(const char *s, bool folder)
 
 /* ---- one function for each word that begins a line ---- */
 
-struct reader {
-	struct agent a;
+/* A word, and the member of struct agent that its line fills: a text, or a list. */
+struct word {
+	const char *name;
+	int (*take)(struct agent *a, const struct word *w, struct slice rest, struct err *err);
+	size_t at;
 };
+
+static void *place_of(struct agent *a, const struct word *w)
+{
+	return (char *)a + w->at;
+}
 
 static int add_parse(struct agent_list *l, char *a, char *b, struct err *err)
 {
@@ -80,65 +88,57 @@ static const struct agent_pair *find_parse(const struct agent_list *l, const cha
 	return NULL;
 }
 
-static int take_text(char **place, struct slice rest, const char *word, struct err *err)
+static int take_text(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
+	char **place = place_of(a, w);
+
 	if (*place || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
 		return err_set(err, -EINVAL, "'%s' has a text of at most %d bytes, and stands once",
-			word, AGENT_MAX_TEXT);
+			w->name, AGENT_MAX_TEXT);
 	*place = xstrndup((const char *)rest.p, rest.n);
 	return 0;
 }
 
-static int take_name(struct reader *rd, struct slice rest, struct err *err)
+static int take_name(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
-	int r = take_text(&rd->a.name, rest, "name", err);
+	int r = take_text(a, w, rest, err);
 
-	if (r == 0 && (!is_name(rd->a.name) || strcmp(rd->a.name, "debian") == 0))
+	if (r == 0 && (!is_name(a->name) || strcmp(a->name, "debian") == 0))
 		return err_set(err, -EINVAL,
 			"a name is 2 to %d lower-case letters, digits and hyphens, and not debian",
 			AGENT_MAX_NAME);
 	return r;
 }
 
-static int take_title(struct reader *rd, struct slice rest, struct err *err)
+static int take_template(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
-	return take_text(&rd->a.title, rest, "title", err);
-}
+	int r = take_text(a, w, rest, err);
 
-static int take_about(struct reader *rd, struct slice rest, struct err *err)
-{
-	return take_text(&rd->a.about, rest, "about", err);
-}
-
-static int take_template(struct reader *rd, struct slice rest, struct err *err)
-{
-	int r = take_text(&rd->a.base, rest, "template", err);
-
-	if (r == 0 && !has_only(rd->a.base, LOWER UPPER DIGITS "-.", 63))
-		return err_set(err, -EINVAL, "'%s' is no name of a template", rd->a.base);
+	if (r == 0 && !has_only(a->base, LOWER UPPER DIGITS "-.", 63))
+		return err_set(err, -EINVAL, "'%s' is no name of a template", a->base);
 	return r;
 }
 
-static int take_node(struct reader *rd, struct slice rest, struct err *err)
+static int take_node(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
-	int r = take_text(&rd->a.node, rest, "node", err);
+	int r = take_text(a, w, rest, err);
 
-	if (r == 0 && !agent_is_version(rd->a.node))
+	if (r == 0 && !agent_is_version(a->node))
 		return err_set(err, -EINVAL, "not 'node VERSION' with an exact version: 22.1.0");
 	return r;
 }
 
-static int take_command(struct reader *rd, struct slice rest, struct err *err)
+static int take_command(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
-	int r = take_text(&rd->a.command, rest, "command", err);
+	int r = take_text(a, w, rest, err);
 
-	if (r == 0 && (!has_only(rd->a.command, LOWER UPPER DIGITS "._-/", AGENT_MAX_WORD) ||
-			      rd->a.command[0] == '-'))
+	if (r == 0 && (!has_only(a->command, LOWER UPPER DIGITS "._-/", AGENT_MAX_WORD) ||
+			      a->command[0] == '-'))
 		return err_set(err, -EINVAL, "'command' is the name or the path of one program");
 	return r;
 }
 
-static int take_flags(struct reader *rd, struct slice rest, struct err *err)
+static int take_flags(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	int r = rest.n ? 0 : err_set(err, -EINVAL, "'flags' has at least one argument");
 
@@ -149,12 +149,12 @@ static int take_flags(struct reader *rd, struct slice rest, struct err *err)
 			free(word);
 			return err_set(err, -EINVAL, "an argument is a word without quotes");
 		}
-		r = add_parse(&rd->a.flag, word, NULL, err);
+		r = add_parse(&a->flag, word, NULL, err);
 	}
 	return r;
 }
 
-static int take_npm(struct reader *rd, struct slice rest, struct err *err)
+static int take_npm(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *package = next_word(&rest), *version = next_word(&rest);
 
@@ -162,12 +162,12 @@ static int take_npm(struct reader *rd, struct slice rest, struct err *err)
 		return err_set(err, -EINVAL,
 			"not 'npm PACKAGE VERSION' with an exact version: npm @example/agent "
 			"1.2.3");
-	if (find_parse(&rd->a.package, package))
+	if (find_parse(&a->package, package))
 		return err_set(err, -EEXIST, "the package '%s' is there already", package);
-	return add_parse(&rd->a.package, TAKE(package), TAKE(version), err);
+	return add_parse(&a->package, TAKE(package), TAKE(version), err);
 }
 
-static int take_env(struct reader *rd, struct slice rest, struct err *err)
+static int take_env(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *name = next_word(&rest);
 
@@ -176,19 +176,19 @@ static int take_env(struct reader *rd, struct slice rest, struct err *err)
 		return err_set(err, -EINVAL, "not 'env NAME VALUE' with a name in upper case");
 	if (shape_has_secret(rest))
 		return err_set(err, -EPERM, "the value of %s is shaped like a credential", name);
-	if (find_parse(&rd->a.env, name))
+	if (find_parse(&a->env, name))
 		return err_set(err, -EEXIST, "variable %s is there already", name);
-	return add_parse(&rd->a.env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
+	return add_parse(&a->env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
 }
 
-static int take_service(struct reader *rd, struct slice rest, struct err *err)
+static int take_service(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *name = next_word(&rest);
 
 	if (!has_only(name, LOWER DIGITS "-", AGENT_MAX_WORD) || rest.n ||
-		find_parse(&rd->a.service, name))
+		find_parse(&a->service, name))
 		return err_set(err, -EINVAL, "not 'service NAME', each once");
-	return add_parse(&rd->a.service, TAKE(name), NULL, err);
+	return add_parse(&a->service, TAKE(name), NULL, err);
 }
 
 /* One name, written out, with one port: what is shown to a person is what is opened. */
@@ -208,8 +208,9 @@ static int check_host(const char *text, struct err *err)
 			       "'%.100s' is not one name with one port: api.example.com:443", text);
 }
 
-static int take_place(struct agent_list *l, struct slice rest, struct err *err)
+static int take_place(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
+	struct agent_list *l = place_of(a, w);
 	AUTO_FREE char *host = next_word(&rest);
 	int r = check_host(host, err);
 
@@ -222,94 +223,73 @@ static int take_place(struct agent_list *l, struct slice rest, struct err *err)
 	return add_parse(l, TAKE(host), xstrndup((const char *)rest.p, rest.n), err);
 }
 
-static int take_host(struct reader *rd, struct slice rest, struct err *err)
-{
-	return take_place(&rd->a.host, rest, err);
-}
-
-static int take_setup_host(struct reader *rd, struct slice rest, struct err *err)
-{
-	return take_place(&rd->a.setup_host, rest, err);
-}
-
-static int take_history(struct reader *rd, struct slice rest, struct err *err)
+static int take_history(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest);
 
-	if (!is_path(path, false) || rest.n || find_parse(&rd->a.history, path))
+	if (!is_path(path, false) || rest.n || find_parse(&a->history, path))
 		return err_set(err, -EINVAL, "not 'history FOLDER', a path below the home, once");
-	return add_parse(&rd->a.history, TAKE(path), NULL, err);
+	return add_parse(&a->history, TAKE(path), NULL, err);
 }
 
-static int take_import(struct reader *rd, struct slice rest, struct err *err)
+static int take_import(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest);
 
-	if (!is_path(path, true) || rest.n || find_parse(&rd->a.import, path))
+	if (!is_path(path, true) || rest.n || find_parse(&a->import, path))
 		return err_set(err, -EINVAL, "not 'import PATH', below the home, once");
 	if (clean_is_secret_name(path))
 		return err_set(err, -EPERM, "'%s' is named like a credential", path);
-	return add_parse(&rd->a.import, TAKE(path), NULL, err);
+	return add_parse(&a->import, TAKE(path), NULL, err);
 }
 
-static int take_drop(struct reader *rd, struct slice rest, struct err *err)
+static int take_drop(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest), *key = next_word(&rest);
 
-	if (!find_parse(&rd->a.import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
+	if (!find_parse(&a->import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
 		return err_set(err, -EINVAL, "not 'drop PATH KEY' with a PATH of 'import' above");
-	return add_parse(&rd->a.drop, TAKE(path), TAKE(key), err);
+	return add_parse(&a->drop, TAKE(path), TAKE(key), err);
 }
 
-static int add_seed(struct agent_list *l, struct slice rest, struct err *err)
+static int take_seed(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *path = next_word(&rest);
 
 	if (!is_path(path, false) || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
 		return err_set(err, -EINVAL, "not 'seed PATH TEXT' with a path below the home");
-	return add_parse(l, TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
-}
-
-static int take_seed(struct reader *rd, struct slice rest, struct err *err)
-{
-	return add_seed(&rd->a.seed, rest, err);
-}
-
-static int take_key_seed(struct reader *rd, struct slice rest, struct err *err)
-{
-	return add_seed(&rd->a.key_seed, rest, err);
+	return add_parse(place_of(a, w), TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
 }
 
 /* ---- the whole ---- */
 
-static const struct word {
-	const char *name;
-	int (*take)(struct reader *rd, struct slice rest, struct err *err);
-} words[] = {
-	{"name", take_name},
-	{"title", take_title},
-	{"about", take_about},
-	{"template", take_template},
-	{"npm", take_npm},
-	{"node", take_node},
-	{"command", take_command},
-	{"flags", take_flags},
-	{"env", take_env},
-	{"service", take_service},
-	{"host", take_host},
-	{"setup-host", take_setup_host},
-	{"history", take_history},
-	{"import", take_import},
-	{"drop", take_drop},
-	{"seed", take_seed},
-	{"key-seed", take_key_seed},
+#define AT(m) offsetof(struct agent, m)
+
+static const struct word words[] = {
+	{"name", take_name, AT(name)},
+	{"title", take_text, AT(title)},
+	{"about", take_text, AT(about)},
+	{"template", take_template, AT(base)},
+	{"npm", take_npm, 0},
+	{"node", take_node, AT(node)},
+	{"command", take_command, AT(command)},
+	{"flags", take_flags, 0},
+	{"env", take_env, 0},
+	{"service", take_service, 0},
+	{"host", take_place, AT(host)},
+	{"setup-host", take_place, AT(setup_host)},
+	{"history", take_history, 0},
+	{"import", take_import, 0},
+	{"drop", take_drop, 0},
+	{"seed", take_seed, AT(seed)},
+	{"key-seed", take_seed, AT(key_seed)},
 };
 
-static int take_word(struct reader *rd, const char *word, struct slice rest, struct err *err)
+static int take_word(struct agent *a, const char *word, struct slice rest, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(word, words[i].name) == 0)
-			return words[i].take(rd, rest, err);
+			return words[i].take(a, &words[i], rest, err);
 	return err_set(err, -EINVAL, "'%.40s' is no word of an agent", word);
 }
 
@@ -352,10 +332,8 @@ static int check_history(const struct agent *a, struct err *err)
 	return 0;
 }
 
-static int check_whole(struct reader *rd, struct err *err)
+static int check_whole(const struct agent *a, struct err *err)
 {
-	struct agent *a = &rd->a;
-
 	if (!a->name || !a->title || !a->about || !a->base || !a->command)
 		return err_set(err, -EINVAL,
 			"an agent has a name, a title, a line 'about', a template and a command");
@@ -371,7 +349,7 @@ int agent_parse(struct slice text, const char *name, struct agent *ret, struct e
 		.max_bytes = AGENT_MAX_BYTES,
 		.max_line = AGENT_MAX_LINE,
 		.has_inner_hash = true};
-	struct reader rd = {0};
+	struct agent a = {0};
 	struct conf c;
 	int r = conf_init(&c, &form, text, name, err);
 
@@ -380,16 +358,16 @@ int agent_parse(struct slice text, const char *name, struct agent *ret, struct e
 	while ((r = conf_next(&c, &text, err)) > 0) {
 		AUTO_FREE char *word = next_word(&text);
 
-		r = take_word(&rd, word, text, err);
+		r = take_word(&a, word, text, err);
 		if (r < 0)
 			break;
 	}
 	if (r == 0)
-		r = check_whole(&rd, err);
+		r = check_whole(&a, err);
 	if (r < 0) {
-		agent_done(&rd.a);
+		agent_done(&a);
 		return conf_fail(&c, r, err);
 	}
-	*ret = rd.a;
+	*ret = a;
 	return 0;
 }
