@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_lane - the probes of one sandbox, one after the other: their parts, and what becomes of
- * them.
+ * prove_lane - runs the probes of one sandbox one after the other.
  *
- * How      Items stand in batches: a group, or a probe of recovery with those that it tries again.
- *          Of a batch all `before` parts run first, then the inside parts in the one session, and
- *          each outside part as soon as its inside is through, beside the next inside. A lane never
- *          waits: prove_lane_step does what can be done, prove_lane_poll says what it is waiting
- *          for.
- * Trust    inside answers are the guest's; the verdict counts exit statuses as data/probes/README
- *          says, and what is missing is red.
+ * How      Items are in batches: a group, or a probe of recovery with the probes that it runs
+ *          again. Of a batch all `before` parts run first, then the inside parts in one session,
+ *          and each outside part as soon as its inside part has finished, in parallel with the next
+ *          inside part. A lane never blocks: prove_lane_step does all possible work,
+ *          prove_lane_poll returns the descriptors to wait for.
+ * Trust    inside results come from the guest. The verdict uses exit statuses as described in
+ *          data/probes/README; a missing result is a failure.
  * Owns     Its items, the programs of their parts, its session. Results are the caller's.
  * Limits   One part on the host and one in the guest at a time.
  * See      prove_run.c

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_place - a sandbox that probes are tried on: what is known of it, and the folder of facts.
+ * prove_place - the sandbox that probes run in: its data, and the directory of facts.
  *
- * How      prove_place_fill asks sbxd and writes the files that data/probes/README names. It is
- *          done once for a run, and again when a probe of recovery has changed what runs.
- * Trust    sbxd; nothing in it was asked of the guest.
- * Owns     Its strings; prove_place_done frees them. The folder is the caller's.
+ * How      prove_place_fill queries sbxd and writes the files that data/probes/README names, once
+ *          per run and again after a probe of recovery has changed the processes.
+ * Trust    sbxd; no data comes from the guest.
+ * Owns     Its strings; prove_place_done frees them. The directory is the caller's.
  * See      prove_lane.c
  */
 #pragma once

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_probe - the probes of `sbx prove`: files with a header and parts, read as
- * data/probes/README says.
+ * prove_probe - parses the probes of `sbx prove`: files with a header and parts.
  *
- * How      prove_probes_load reads the shipped folder and then the user's own. A file that is not
- *          in order is refused with its name and line, and with it the run: a probe that is left
- *          out silently would look like one that holds.
- * Trust    Shipped files and the user's own, which run as the user: they are programs. Texts go
- *          through prove_clean all the same.
+ * How      prove_probes_load reads the built-in directory and then the user's own. An invalid file
+ *          is rejected with its name and line, and the run with it: a probe that is skipped
+ *          silently would look like a pass.
+ * Trust    Built-in files and the user's own, which run as the user: they are programs. Texts pass
+ *          prove_clean anyway.
  * Owns     struct probes owns everything; prove_probes_done frees it.
  * Limits   PROBE_MAX_FILE bytes a file, PROBE_MAX probes, PROBE_MAX_TITLE and PROBE_MAX_VALUE bytes
  *          a value, PROBE_MAX_AGAIN probes tried again.

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_run - a whole run of `sbx prove`: what is tried, where, and what is cleaned up afterwards.
+ * prove_run - a complete run of `sbx prove`: probes, sandboxes and cleanup.
  *
- * How      The wanted probes go to two lanes, one for the user's sandbox and one for the scratch
- *          twin, which run side by side in one poll loop. The twin is made in the background from
- *          the first second on when a wanted probe needs it. Signals are looked at between events;
- *          whatever the end, sessions, parts, the twin and the folder of the run are gone behind
- *          it.
+ * How      The selected probes go to two lanes, one for the user's sandbox and one for the scratch
+ *          twin, which run in parallel in one poll loop. If a probe needs the twin, it is created
+ *          in the background from the start. Signals are checked between events. In every case
+ *          sessions, parts, the twin and the directory of the run are removed at the end.
  * Trust    See prove_lane.h.
- * Owns     A folder (prove_folder.h), locked while the run goes on; the twin.
+ * Owns     A directory (prove_folder.h), locked during the run; the twin.
  * Limits   PROBE_MAX probes; each part has its seconds.
  * See      prove.h, prove_twin.h
  */

@@ -2,16 +2,16 @@
 /*
  * prove_session - the one session in a sandbox that runs the inside parts of its probes.
  *
- * How      Two `sbx exec -u root`: one puts sbx-probe into a folder below /run, one starts it there
- *          as the driver of parts (src/guest/probe/host/drive.c). A part goes in, its answer comes
- *          out, one at a time. When the input ends the driver removes the folder; so it does when
- *          we are killed.
- * Trust    What comes back is the guest's: lib/wire/guestapi/probe_frame.h. Anything unexpected
- *          ends the session, and what was not answered stays unanswered.
+ * How      Two `sbx exec -u root`: one copies sbx-probe into a directory below /run, one starts it
+ *          there as the driver of parts (src/guest/probe/host/drive.c). The driver gets one part at
+ *          a time and returns its result. When its input is closed, also when we are killed, the
+ *          driver removes the directory.
+ * Trust    Responses come from the guest: lib/wire/guestapi/probe_frame.h. Unexpected data closes
+ *          the session, and pending requests stay unanswered.
  * Owns     Its programs; prove_session_close ends them and waits a moment for the cleaning up.
  * Limits   PROVE_SESSION_OPEN_S to open, the part's own seconds and PROVE_SESSION_GRACE_S for an
  *          answer.
- * Never    Starts a sandbox: whoever opens it has looked that it runs.
+ * Never    Starts a sandbox: the caller has checked that it is running.
  * See      data/probes/README
  */
 #pragma once

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_twin - the scratch twin of a sandbox: probes do to it what must not be done to the user's.
+ * prove_twin - the scratch sandbox ("twin") for destructive probes.
  *
- * How      Made by `sbx create` in the background: same template, CPUs, memory, engine and rules of
- *          its own; of its three workspaces below the folder of the run one is writable and holds a
+ * How      Created by `sbx create` in the background: same template, CPUs, memory, engine and own
+ *          rules. Of its three workspaces below the directory of the run one is writable and has a
  *          hidden file, one is read-only, and one is read-only inside the first one. `sbx rm -f`
- *          ends it. Its name is prove- and the word of the folder, by which a later run finds and
- *          removes the twin of one that was killed.
+ *          removes it. Its name is prove- and the word of the directory, by which a later run finds
+ *          and removes the twin of a killed run.
  * Trust    The user's own policy file; the output of the commands is cleaned.
- * Owns     The twin that it made, until prove_twin_remove; one that was given by name is left
- *          alone.
+ * Owns     The twin that it created, until prove_twin_remove; a twin that was given by name is
+ *          kept.
  * Limits   PROVE_TWIN_SECONDS until it runs.
  * See      prove_run.c, prove_folder.h
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base - what all parts of sbx-guest use: files, variables, users, modules, kinds of event.
+ * base - files, variables, users, modules and kinds of events, used by all parts of sbx-guest.
  *
  * How      One header for each file.
- * Trust    The guest's own disk, and what the host has said (facts.h).
+ * Trust    The guest's own disk, and data of the host (facts.h).
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * facts - what /setup and /trust told, as far as later execs need it.
+ * facts - data of /setup and /trust that later execs need.
  *
  * How      service.c fills it from /setup and /trust; spawn.c reads it for every exec.
- * Trust    The host's words, checked by guest_ctl.h.
+ * Trust    Data of the host, checked by guest_ctl.h.
  * Owns     Its strings, for the lifetime of the process.
  */
 #pragma once

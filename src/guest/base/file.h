@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file - whole small files, read and replaced, and folders made on the way.
+ * file - reads and replaces small files, and creates parent directories.
  *
- * How      A file is replaced by a new one beside it and a rename, so no reader sees half of it.
- * Trust    Files of the guest's own disk. Whoever is root in the guest may have put anything
- *          there: only regular files are read, never waited for, never beyond FILE_MAX_BYTES.
+ * How      A file is replaced by a new file in the same directory and a rename, so no reader sees
+ *          half of it.
+ * Trust    Files of the guest's own disk. Guest root can put any file there: only regular files are
+ *          read, without blocking, up to FILE_MAX_BYTES.
  * Owns     The caller frees what file_read gives.
  * See      file_test.c
  */

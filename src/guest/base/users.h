@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * users - /etc/passwd and /etc/group, read and edited by hand.
+ * users - reads and edits /etc/passwd and /etc/group.
  *
- * How      The program is static, so the C library's name service is not there (and would load
- *          code of the guest's disk into PID 1). Pure functions over the files' text do the work.
+ * How      The program is static, so it has no name service (which would load code of the guest's
+ *          disk into PID 1). Pure functions work on the text of the files.
  * Trust    Files of the guest's own disk; a broken line is skipped.
  * Owns     Nothing; edited texts belong to the caller.
  * Limits   USERS_MAX_GROUPS supplementary groups, USERS_MAX_FIELD bytes a field.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * docker - the Docker socket is there from the start; the engine comes with the first connection.
+ * docker - provides the Docker socket from boot and starts the engine on the first connection.
  *
  * How      PID 1 listens on DOCKER_SOCK. The first connection mounts the data disk and starts
- *          dockerd with the listening socket handed over (it starts its own containerd, whose
- *          data and state thus lie below dockerd's). PID 1 keeps a copy of the socket, so that
- *          when dockerd dies it listens again, with a pause that grows while it dies young.
+ *          dockerd with the listening socket (dockerd starts its own containerd, whose data and
+ *          state are below dockerd's). PID 1 keeps a copy of the socket, so that it listens again
+ *          when dockerd exits, with a growing pause if dockerd keeps exiting early.
  * Trust    Programs of the guest.
  * Owns     The listening socket.
  */

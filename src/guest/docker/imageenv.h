@@ -2,10 +2,10 @@
 /*
  * imageenv - the variables that a template's image sets for every program.
  *
- * How      IMAGEENV_FILE has one NAME=value a line; template-oci and a Dockerfile's ENV write it.
- *          It lies on the root disk, so what is saved from a sandbox has it too. It comes after the
- *          defaults of a login and before all that the host says.
- * Trust    A file of the guest's own disk: a line that is no assignment is skipped.
+ * How      IMAGEENV_FILE has one NAME=value per line; template-oci and a Dockerfile's ENV write it.
+ *          It is on the root disk, so a template saved from a sandbox has it too. It overrides the
+ *          defaults of a login, and settings of the host override it.
+ * Trust    A file of the guest's own disk: a line that is not an assignment is skipped.
  * Limits   FILE_MAX_BYTES of file.h; IMAGEENV_MAX lines.
  * See      imageenv_test.c, image/template-oci
  */

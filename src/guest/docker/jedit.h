@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jedit - finds places in a JSON text, so that something can be put in without touching the rest.
+ * jedit - finds positions in a JSON text, so that text can be inserted without changing the rest.
  *
- * How      jedit_check walks the whole text once, strictly; after that the others step over values
- *          by their first character. A value is where it begins and where it ends. Nothing is
- *          written again: numbers, order and blanks of the author stay.
- * Trust    Files that Docker made from what users asked for: any bytes until jedit_check said yes.
+ * How      jedit_check parses the complete text strictly; after that the other functions skip
+ *          values by their first character. A value is its start and end position. The text is not
+ *          rewritten: numbers, order and blanks stay.
+ * Trust    Files that Docker creates from user input: untrusted until jedit_check succeeds.
  * Owns     Nothing.
  * Limits   JTEXT_MAX_DEPTH levels.
  * Never    Without jedit_check first.

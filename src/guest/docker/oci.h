@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oci - every container of the guest's Docker, and every step of an image build, gets the sandbox's
- * CA and what stands for credentials.
+ * oci - adds the sandbox CA and placeholder credentials to every container and build step of
+ *        Docker.
  *
  * How      dockerd has OCI_BIN first in its PATH, where `runc` is sbx-guest itself (argv[0]). It
- *          edits config.json of a container that is made, or the process of a `docker exec`, and
- *          becomes the real runc with the same arguments. It adds variables that neither image nor
- *          user set, and a folder with the bundle, the CA and Java's store at OCI_PLACE: /dev is
- *          a tmpfs of each container, so no mount point stays behind in an image. The bundle is
- *          the container's own and our CA. Where a container has a bundle but nothing that could
- *          write it again, ours is bound over it too, read-only. Elsewhere it is not: rename(2)
- *          onto a mount fails, and with it update-ca-certificates and apk. Nor in a build.
- * Trust    No boundary: containers and their configs are the guest's own affair, and whoever calls
- *          the real runc has none of this. Files in a container are read below its root only.
- * Owns     OCI_DIR, a folder for each different bundle, named by its sum, until the guest ends.
- * Limits   OCI_MAX_FOLDERS; files of FILE_MAX_BYTES. When anything fails, the container
- *          starts as it was and Docker's log says why.
+ *          edits config.json of a new container, or the process of a `docker exec`, and executes
+ *          the real runc with the same arguments. It adds variables that neither image nor user
+ *          set, and a directory with the bundle, the CA and Java's store at OCI_PLACE: /dev is a
+ *          tmpfs of each container, so no mount point remains in an image. The bundle is that of
+ *          the container plus our CA. If a container has a bundle but no program that rewrites it,
+ *          ours is bind-mounted over it, read-only. Otherwise it is not: rename(2) onto a mount
+ *          fails, and with it update-ca-certificates and apk. Nor in a build.
+ * Trust    Not a boundary: containers and their configs belong to the guest, and a caller of the
+ *          real runc bypasses this. Files in a container are read below its root only.
+ * Owns     OCI_DIR, with a directory for each different bundle, named by its checksum, until the
+ *          guest stops.
+ * Limits   OCI_MAX_FOLDERS; files of FILE_MAX_BYTES. After a failure the container starts unchanged
+ *          and Docker's log has the reason.
  * See      oci_test.c, trust.h, jedit.h
  */
 #pragma once

@@ -3,7 +3,7 @@
  * builtin - the programs inside sbx-guest: the guest's half of `sbx cp`.
  *
  * How      Run in a child of PID 1 with the exec's pipes as 0, 1, 2; see PROTOCOL.guest.
- * Trust    unpack reads an archive that the host made; lib/wire/tar's rules hold all the same.
+ * Trust    unpack reads an archive that the host created; the rules of lib/wire/tar still apply.
  */
 #pragma once
 

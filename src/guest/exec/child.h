@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * child - what happens between fork and exec, in the child.
+ * child - the steps between fork and exec, in the child.
  *
- * How      Becomes the user, enters the folder, takes the terminal or the pipes, executes.
- * Trust    Runs as root until it has become the user; reads the guest's own files.
- * Never    Returns. Failures go to the status fd as a u8 exit status and a sentence.
+ * How      Switches to the user, changes to the directory, connects the terminal or the pipes,
+ *          executes.
+ * Trust    Runs as root until it has switched to the user; reads the guest's own files.
+ * Never    Returns. Failures go to the status fd as a u8 exit status and a message.
  */
 #pragma once
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec - programs run for the host, and the streams by which it talks to them (PROTOCOL.exec).
+ * exec - programs that run for the host, and their streams (PROTOCOL.exec).
  *
- * How      A conn is a stream, an exec a program. A conn begins with SPEC, which makes an exec, or
- *          ATTACH, which takes over one that is there; from then on each knows the other, and
- *          either may go first. An exec goes STARTING (forked; the status pipe tells) -> RUNNING
- *          -> DRAINING (the program has ended, its output is still coming) -> ENDED (all output is
- *          in its ring, the exit status is known). Output goes through the ring (exec_ring.h).
+ * How      A conn is a stream, an exec a program. A conn begins with SPEC, which creates an exec,
+ *          or ATTACH, which attaches to an existing one; then each refers to the other, and either
+ *          may end first. An exec goes STARTING (forked; the status pipe reports) -> RUNNING ->
+ *          DRAINING (the program has exited, its output is still coming) -> ENDED (all output is in
+ *          its ring, the exit status is known). Output goes through the ring (exec_ring.h).
  *
  *          Without its conn, a plain exec becomes an ORPHAN: hang-up now, kill after EXEC_KILL_MS.
- *          A kept one (EXEC_F_KEEP) goes on: its terminal is read into the ring, the newest stays,
- *          and its exit status waits for the next ATTACH. A parked one (exec_park_all) goes on as
- *          far as its ring has room.
+ *          A kept one (EXEC_F_KEEP) keeps running: its terminal is read into the ring, the newest
+ *          output stays, and its exit status waits for the next ATTACH. A parked one
+ *          (exec_park_all) keeps running as far as its ring has room.
  * Trust    The host's frames, checked by exec_frame.h; a violation resets the stream. Programs in
- *          the guest reach none of this: the port is PID 1's.
+ *          the guest cannot reach this: only PID 1 has the port.
  * Owns     The processes' pipes and queues; the processes are reaped by main.c.
  * Limits   EXEC_MAX programs, EXEC_MAX_CONNS streams, EXEC_MAX_KEPT sessions, of them
  *          EXEC_MAX_DEAD that have ended, with EXEC_KEPT_RING each. Queues are bounded: a slow

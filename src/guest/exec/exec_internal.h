@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_internal - what exec.c (life of an exec), exec_io.c (its bytes) and exec_attach.c (who
- * looks at it) share.
+ * exec_internal - declarations shared by exec.c (states of an exec), exec_io.c (its data) and
+ *        exec_attach.c (attached clients).
  *
  * Trust    See exec.h.
  */

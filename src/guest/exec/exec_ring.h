@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_ring - the output of a program as whole STDOUT and STDERR frames, by their place in it.
+ * exec_ring - the output of a program as complete STDOUT and STDERR frames, by offset.
  *
- * How      Every byte of the frames that a program has made has an offset that counts from its
- *          start and never changes; the ring holds [base, end). A client says how far it has read,
- *          always between two frames, and can be given everything after that again. Frames leave
- *          at the front: those that were acknowledged, or, for a session that nobody looks at, the
- *          oldest, which the session's screen then follows.
- * Trust    Bytes of programs in the guest; offsets come from the host and are checked by the user.
- * Owns     Its memory, made on first need, given back when it is empty.
+ * How      Every byte of a program's frames has a fixed offset from the start of the output; the
+ *          ring holds [base, end). A client reports how far it has read, always between two frames,
+ *          and can get everything after that again. Frames are removed at the front: acknowledged
+ *          ones or, for a detached session, the oldest, which the session's screen then follows.
+ * Trust    Output of programs in the guest; offsets come from the host and are checked by the
+ *          caller.
+ * Owns     Its memory, allocated on demand, freed when it is empty.
  * Limits   The size given at the start; EXEC_RING_FRAME bytes of data a frame.
  * See      exec_ring_test.c, proto/PROTOCOL.exec
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_kill - a signal for every process of a session, whatever group it has moved to.
+ * session_kill - signals every process of a session, in any process group.
  *
- * How      Walks /proc and compares the session of each process: a group alone is easily left.
- * Trust    Reads /proc of the guest; the processes may be anybody's in the guest.
+ * How      Walks /proc and compares the session of each process: a process can easily leave a
+ *          group.
+ * Trust    Reads /proc of the guest; the processes can belong to any user of the guest.
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spawn - starts the program of an exec: pipes or a terminal, user, folder, environment.
+ * spawn - starts the program of an exec: pipes or a terminal, user, directory, environment.
  *
- * How      Everything that may fail or block (looking up the user, entering a workspace, finding
- *          the program) happens in the child; it says why on a status pipe, which closes by itself
- *          when the program runs. PID 1 never waits for it.
+ * How      Everything that can fail or block (user lookup, entering a workspace, finding the
+ *          program) happens in the child. It reports errors on a status pipe, which closes
+ *          automatically when the program runs. PID 1 never waits for it.
  * Trust    The host's SPEC; files of the guest's disk, read in the child.
  * Owns     A struct spawn holds PID 1's ends; the caller closes them.
  * See      proto/PROTOCOL.exec

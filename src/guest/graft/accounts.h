@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * accounts - the user agent in somebody else's passwd, group and shadow.
+ * accounts - adds the user agent to the passwd, group and shadow files of an image.
  *
- * How      Pure functions over the files' text. What is there stays; the agent and root are added
- *          when they are missing. A number that somebody has already is shared, and the agent's
- *          line comes first, so that the number has the agent's name.
- * Trust    The text is an image's, hence a stranger's: a line that is not well made is kept as it
- *          is and means nothing.
+ * How      Pure functions over the files' text. Existing lines stay; the agent and root are added
+ *          if they are missing. A uid that is in use is shared, and the agent's line comes first,
+ *          so that the uid has the agent's name.
+ * Trust    The text comes from an untrusted image: a malformed line is kept and ignored.
  * Owns     Texts that are returned belong to the caller.
  * See      accounts_test.c
  */

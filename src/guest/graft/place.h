@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place - files and folders put into a tree, with times that are always the same.
+ * place - writes files and directories into a tree, with fixed times.
  *
- * How      The tree is the root of this process. Each new file or folder gets the time of the
- *          image, and so does the folder that it is in, whose own time the change has spoilt. A
- *          file is made beside its place and renamed, so nothing that lies there is written
- *          through.
- * Trust    The tree is a stranger's. Symlinks in it are followed as they would be in the VM: they
- *          end in the tree, because it is the root.
+ * How      The tree is the root of this process. Each new file or directory gets the time of the
+ *          image, and so does its parent directory, whose time the change has modified. A file is
+ *          created under a temporary name and renamed, so no existing file is written through.
+ * Trust    The tree is untrusted. Symlinks in it are followed as in the VM: they end in the tree,
+ *          because it is the root.
  * Owns     The caller frees what place_read gives. Sources stay the caller's.
  * Limits   PLACE_MAX_TEXT bytes are read of a file of the tree.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * boot - from the kernel's first call of /init to a root file system that programs can live in.
+ * boot - boots from /init to a root file system that programs can use.
  *
- * How      boot_early runs in the initramfs: the three kernel file systems, the modules beside
- *          /init in name order. boot_root mounts the disk, moves over to it and empties the
- *          initramfs; the same process goes on. boot_late mounts what Debian programs expect.
- * Trust    The kernel, the initramfs (made by the host), the guest's own disk.
- * Limits   BOOT_DISK_MS for the disk to appear; no sleep when it is there.
+ * How      boot_early runs in the initramfs: the three kernel file systems, the modules next to
+ *          /init in name order. boot_root mounts the disk, switches to it and empties the
+ *          initramfs; the same process continues. boot_late mounts what Debian programs expect.
+ * Trust    The kernel, the initramfs (created by the host), the guest's own disk.
+ * Limits   BOOT_DISK_MS for the disk to appear; no sleep if it exists.
  */
 #pragma once
 

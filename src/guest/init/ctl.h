@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ctl - the small requests: a body is collected, answered, and the stream ends.
+ * ctl - the small requests: reads a body, replies, and closes the stream.
  *
  * How      The handler of a path runs when the whole body is there and fills the answer.
  * Trust    The host's requests, decoded by lib/wire/guestapi/guest_ctl.h.

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * power - the orderly end: everybody is asked, then told, then the disks are made clean.
+ * power - clean shutdown: TERM to all processes, then KILL, then the disks are unmounted.
  *
- * How      power_begin sends TERM to all; when nobody is left, or after POWER_TERM_MS, power_finish
- *          kills, syncs, unmounts what it can, makes the root read-only and powers off.
- * Trust    Runs in PID 1; the processes it ends are the guest's and may not listen.
+ * How      power_begin sends TERM to all. When no process is left, or after POWER_TERM_MS,
+ *          power_finish kills, syncs, unmounts what it can, makes the root read-only and powers
+ *          off.
+ * Trust    Runs in PID 1; processes of the guest may ignore TERM.
  * Limits   POWER_TERM_MS and POWER_KILL_MS; nothing here waits longer.
  */
 #pragma once

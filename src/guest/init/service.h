@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service - which stream of the wire goes where, and the handlers of the small requests.
+ * service - dispatches streams of the channel, and handles the small requests.
  *
  * How      The slot that the wire keeps for a stream is a table (exec, tcp or ctl) and an index
  *          into it.
  * Trust    The host's paths and bodies.
- * Owns     The exec, tcp and ctl tables and what /setup told.
+ * Owns     The exec, tcp and ctl tables and the data of /setup.
  */
 #pragma once
 

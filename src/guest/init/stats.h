@@ -2,8 +2,8 @@
 /*
  * stats - numbers about this VM, for the host to show.
  *
- * How      /proc and statvfs, read when asked for.
- * Trust    The host believes none of it: numbers to show.
+ * How      Reads /proc and statvfs on request.
+ * Trust    The host only displays the numbers and does not trust them.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_conn - connections that were caught or came to the proxy port: one stream each.
+ * net_conn - redirected connections and connections to the proxy port: one stream each.
  *
- * How      What the program says is read when the wire asks for it, so a full window stops the
- *          program and nothing is kept here; what the host says goes to the socket, and what the
- *          program does not take yet into a queue of one window. Each direction ends by itself; a
- *          reset on one side is a reset on the other.
+ * How      Data of the program is read when the wire requests it, so a full window stops the
+ *          program and nothing is stored here. Data of the host goes to the socket, and the rest
+ *          into a queue of one window. Each direction closes separately; a reset on one side is a
+ *          reset on the other.
  * Trust    Programs of the guest, and the host.
  * Owns     The sockets and queues.
  * Limits   NET_MAX_CONNS; beyond, the connection is reset. WIRE_STREAM_WINDOW bytes of queue.

@@ -5,7 +5,7 @@
  * How      A datagram, or a message of a TCP connection without its two bytes of length, is the
  *          body of a stream; the whole body of the answer goes back the same way. Many queries of
  *          one TCP connection may be under way, and are answered as the answers come.
- * Trust    Programs of the guest, and the host. Messages are not looked into: edge does that.
+ * Trust    Programs of the guest, and the host. Messages are not parsed here: edge does that.
  * Owns     Messages under way and the TCP connections.
  * Limits   NET_MAX_QUERIES at once (a datagram beyond is dropped: resolvers ask again),
  *          NET_MAX_DNS_CONNS with NET_MAX_PIPELINE each, NET_MAX_DNS_UDP bytes of a datagram,

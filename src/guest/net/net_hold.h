@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_hold - a connection that policy refuses is refused when a program connects, not afterwards.
+ * net_hold - refuses a denied connection when a program connects, not afterwards.
  *
- * How      The rules (net_rules.h) hand the first packet of each connection that would leave to the
- *          kernel's queue NET_HOLD_QUEUE, before it is turned to the gateway. For each packet the
- *          host is asked on a stream /may/ADDR/PORT. Its status decides: 403 lets the packet go on
- *          with NET_HOLD_MARK, so that it is not turned and the rules answer with a reset
- *          (connect() gives ECONNREFUSED); anything else lets it go on as it is. Whatever goes
- *          wrong (no host, no answer within NET_HOLD_MS, all places taken) does that too: the
- *          connection is then made, and the host decides about its stream.
+ * How      The rules (net_rules.h) pass the first packet of each outgoing connection to the
+ *          kernel's queue NET_HOLD_QUEUE, before it is redirected to the gateway. For each packet
+ *          the host is queried on a stream /may/ADDR/PORT. Status 403 releases the packet with
+ *          NET_HOLD_MARK, so that it is not redirected and the rules answer with a reset (connect()
+ *          gives ECONNREFUSED). Any other status releases it unchanged, and so does any failure (no
+ *          host, no answer within NET_HOLD_MS, table full): the connection is then made, and the
+ *          host decides about its stream.
  * Trust    Packets of the guest's programs, the kernel's messages, and the host. Enforces nothing:
- *          the wall is the host's verdict about the stream of the connection.
+ *          the host's decision about the stream of the connection does.
  * Owns     The socket to the queue and the packets in it.
  * Limits   NET_MAX_HELD packets at once, NET_HOLD_MS each, NET_HOLD_COPY bytes of each are read.
  * See      net.h, proto/PROTOCOL.net, net_vm_test.c

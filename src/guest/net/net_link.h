@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_link - the interface eth0, which leads nowhere, and the gateway's addresses on it.
+ * net_link - the interface eth0, a dummy without a network, and the gateway's addresses on it.
  *
- * How      A dummy interface with both default routes: programs find a way out and an address of
- *          their own, and the rules of net_rules.h catch what they send. Its own addresses are the
- *          gateway, where the proxy and DNS listen.
- * Trust    Constants. Everything may be there already.
+ * How      A dummy interface with both default routes: programs find a route and a local address,
+ *          and the rules of net_rules.h redirect their packets. Its addresses are the gateway,
+ *          where the proxy and DNS listen.
+ * Trust    Constants. Everything may exist already.
  * See      net_rules.h, proto/PROTOCOL.net
  */
 #pragma once

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_main - the process sbx-guest-net: what leaves the guest becomes streams on sbx.net.
+ * net_main - the process sbx-guest-net: converts outgoing traffic to streams on sbx.net.
  *
- * How      PID 1 starts it (netproc.h). It makes the interface and the rules, listens on the
- *          gateway, says that it is ready, and opens one stream for each connection (net_conn.h)
- *          and each DNS query (net_dns.h). Before a connection is made the host is asked whether it
- *          would be refused (net_hold.h). Its loop and switch are in net.c. While edge is away
- *          new connections wait in the kernel's queue; after NET_AWAY_MS they are reset. An edge
- *          that answers no preface for NET_READY_MS or no ping for NET_PING_MS is broken off.
+ * How      PID 1 starts it (netproc.h). It creates the interface and the rules, listens on the
+ *          gateway, reports that it is ready, and opens one stream for each connection (net_conn.h)
+ *          and each DNS query (net_dns.h). Before a connection is made, it queries the host whether
+ *          the connection is denied (net_hold.h). Its loop is in net.c. While edge is away, new
+ *          connections wait in the kernel's queue; after NET_AWAY_MS they are reset. A session
+ *          without a preface within NET_READY_MS or a ping response within NET_PING_MS is closed.
  * Trust    Programs of the guest on one side, the host on the other. Enforces nothing.
- * Owns     The port sbx.net, the listeners, all that is open.
+ * Owns     The port sbx.net, the listeners, all open connections.
  * Limits   NET_MAX_CONNS, NET_MAX_QUERIES, NET_MAX_DNS_CONNS, NET_MAX_HELD; NET_TURN_ACCEPTS in one
  *          turn.
  * See      proto/PROTOCOL.net, net_vm_test.c

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_path - the path of the stream for a connection that was caught or is held
- * (proto/PROTOCOL.net).
+ * net_path - the path of the stream for a redirected or held connection (proto/PROTOCOL.net).
  *
- * How      Asks the kernel where the connection was going before the rules turned it, or reads that
- *          in its first packet.
- * Trust    The kernel; packets are what programs of the guest made them. What the address stands
- *          for is looked up by edge.
+ * How      Queries the kernel for the original target of the connection, or reads it from its first
+ *          packet.
+ * Trust    The kernel; programs of the guest choose the packets. edge looks up the name of the
+ *          address.
  * See      net_path_test.c
  */
 #pragma once

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_rules - the nf_tables rules that turn what leaves by eth0 towards sbx-guest.
+ * net_rules - the nf_tables rules that redirect outgoing traffic of eth0 to sbx-guest.
  *
- * How      One table `inet sbx` of our own, put in place as a whole by one netlink batch (nft
- *          itself takes 0.4 s under emulation). What a process or a container sends out by eth0:
- *          port 53 goes to the gateway's DNS, any other TCP to its NET_PORT_CAUGHT, the rest is
- *          refused at once, as is a connection that net_hold.c has marked. Everything that stays
- *          inside (loopback, between containers, published ports) never has eth0 for its way, so no
- *          bridge has to be named. Before Docker's chains.
- * Trust    Courtesy, not a wall: root in the guest may take it away, and then nothing works.
+ * How      One table `inet sbx`, installed atomically by one netlink batch (nft itself takes 0.4 s
+ *          under emulation). Traffic of processes and containers through eth0: port 53 goes to the
+ *          gateway's DNS, other TCP to its NET_PORT_CAUGHT, the rest is refused immediately, as is
+ *          a connection that net_hold.c has marked. Local traffic (loopback, between containers,
+ *          published ports) does not use eth0, so no bridge has to be named. Before Docker's
+ *          chains.
+ * Trust    Not an isolation layer: guest root can remove the rules, and then it has no network.
  * Limits   NL_MAX.
- * See      net_rules_test.c, which has them in nft's words
+ * See      net_rules_test.c, which has them in nft syntax
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * netconf - what tells programs of the way out: variables, resolv.conf, Docker's settings.
+ * netconf - configures programs for the proxy: variables, resolv.conf, Docker's settings.
  *
- * How      Files that the user may have made are written only when they are not there.
- * Trust    Courtesy: connections of programs that know nothing of a proxy are caught all the same.
+ * How      Files that the user may have created are written only if they do not exist.
+ * Trust    Not enforcement: connections of programs that do not use a proxy are redirected anyway.
  * See      netconf_test.c, net_rules.h
  */
 #pragma once

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * netproc - PID 1's view of sbx-guest-net: starts it, hears that it is ready, starts it again.
+ * netproc - starts and restarts sbx-guest-net for PID 1.
  *
- * How      Forked and executed from PID 1's own file (/proc/self/exe: the name in the initramfs is
- *          gone). It says one byte on a pipe when rules and listeners are in place. /setup is
- *          answered only then, so that the first program finds the network; after NETPROC_WAIT_MS
- *          it is answered all the same. When it dies it comes again, after a pause that grows
- *          while it dies young.
- * Trust    The process is ours.
+ * How      Forked and executed from PID 1's own file (/proc/self/exe: the name in the initramfs no
+ *          longer exists). The process writes one byte to a pipe when rules and listeners are in
+ *          place. /setup is answered only then, so that the first program has a network, or after
+ *          NETPROC_WAIT_MS. When the process exits it is restarted, after a pause that grows if it
+ *          keeps exiting early.
+ * Trust    The process is part of sbx-guest.
  * Owns     The pipe.
  * See      net_main.h
  */

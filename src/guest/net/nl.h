@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nl - messages for the kernel over netlink, many in one buffer, and its answers.
+ * nl - netlink messages for the kernel, many in one buffer, and the responses.
  *
- * How      nl_begin, attributes, nl_end for each message; nl_talk sends them all and reads the
- *          answer to each one that asked for it. What does not fit is remembered, and nl_talk
- *          refuses to send half of it.
- * Trust    The kernel's answers. Values are ours.
+ * How      nl_begin, attributes, nl_end for each message; nl_talk sends them all and reads each
+ *          requested response. An overflow is recorded, and nl_talk then sends nothing.
+ * Trust    The kernel's responses. All values are constants or our own.
  * Owns     Nothing between calls; the buffer is the caller's.
  * Limits   NL_MAX bytes of messages, NL_MAX_DEPTH nested attributes, NL_ANSWER_MS for an answer.
  * See      net_link.h, net_rules.h

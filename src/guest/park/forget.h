@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forget - lets go of the workspaces' files that nothing in the guest uses.
+ * forget - releases files of the workspaces that no program in the guest uses.
  *
- * How      The kernel remembers the names it has seen, and the host holds a file open for each. A
- *          file system that is configured anew, with nothing changed, loses the names that are not
- *          in use: of this file system alone, where drop_caches would take those of the disks too.
- *          A child does it for each virtiofs of PID 1's mount namespace, latest mount first (its
- *          path is the shortest way: looking it up may need the host).
- * Trust    The host asks. Guest root can make it useless; then its own workspaces fail.
+ * How      The kernel caches the names it has seen, and the host holds a file open for each.
+ *          Reconfiguring a file system without a change drops its unused names: of this file system
+ *          only, while drop_caches would also drop those of the disks. A child does it for each
+ *          virtiofs of PID 1's mount namespace, latest mount first (its path is the shortest:
+ *          looking it up may need the host).
+ * Trust    The host requests it. Guest root can defeat it; then its own workspaces fail.
  * Owns     The child, one at a time.
  */
 #pragma once

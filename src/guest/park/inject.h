@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inject - makes another program do system calls: ptrace.
+ * inject - makes another program execute system calls, by ptrace.
  *
- * How      inject_hold stops all threads of it. inject_begin saves the registers and the signal
- *          mask of one thread and gets a page for arguments; inject_call points it at a system call
- *          instruction in its vdso, so that nothing of its code is changed; inject_end puts all
- *          back. A system call that the stop has interrupted goes on by itself: before the thread
- *          is let go it is stopped once more the same way, and the kernel does the rest.
- * Trust    The program is the guest's and may do anything; what comes of it is its own matter.
- *          Waits are bounded.
- * Owns     The stop: whoever ends without inject_release lets the program go, by the kernel.
+ * How      inject_hold stops all its threads. inject_begin saves the registers and the signal mask
+ *          of one thread and allocates a page for arguments. inject_call points the thread at a
+ *          system call instruction in its vdso, so its code is not changed. inject_end restores
+ *          everything. An interrupted system call is restarted: before the thread is released it is
+ *          stopped again the same way, and the kernel restarts the call.
+ * Trust    The program is untrusted; the result affects only the guest. Waits are limited.
+ * Owns     The stop: if this process exits without inject_release, the kernel releases the program.
  * Limits   INJECT_MS for each stop, INJECT_MAX_THREADS. 64-bit programs of this machine only.
  * See      inject_arch.h (registers), park_reseat_test.c
  */

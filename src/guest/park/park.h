@@ -3,12 +3,12 @@
  * park - PID 1's side of /park and /wake.
  *
  * How      SUSPEND: PID 1 and sbx-guest-net leave the group of programs, a child (park_child.h)
- *          does the rest and stays; the answer waits for it. /wake sets clock and entropy, mounts
- *          the share anew, gives the child its word, and waits for its answer. Without a child (the
- *          machine was parked for an IMAGE, or not at all) /wake is clock, entropy and mounts
- *          alone. IMAGE: the disks are synced and caches dropped. FREEZE: the file systems of both
- *          disks are frozen (FIFREEZE) until /wake, at most PARK_FSFREEZE_MS.
- * Trust    The host's requests. A child that ends without an answer leaves nothing frozen.
+ *          does the rest and stays; the reply waits for it. /wake sets clock and entropy, mounts
+ *          the share again, notifies the child, and waits for its reply. Without a child (the VM
+ *          was parked for an IMAGE, or not at all) /wake is clock, entropy and mounts only. IMAGE:
+ *          the disks are synced and caches dropped. FREEZE: the file systems of both disks are
+ *          frozen (FIFREEZE) until /wake, at most PARK_FSFREEZE_MS.
+ * Trust    The host's requests. A child that exits without a reply leaves nothing frozen.
  * Owns     The child and its socket.
  * See      park_child.h, proto/PROTOCOL.guest
  */

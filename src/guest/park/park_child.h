@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_child - the process that parks the guest's programs, sleeps with them, and wakes them.
+ * park_child - the process that parks the guest's programs and wakes them.
  *
- * How      Forked by PID 1 (park.h), because it waits for programs and walks through namespaces. It
- *          freezes, lists (park_list.h), lets the share go, says so; then it waits for PID 1's word
- *          that the share is mounted again, puts mounts and files back, thaws, says what is not as
- *          before, and ends. Its memory is saved and restored with the machine.
- * Trust    Ours, with all rights in the guest.
- * Limits   PARK_WAKE_S for the waking: then it ends, and the kernel lets go of what it holds.
+ * How      Forked by PID 1 (park.h), because it waits for programs and enters namespaces. It
+ *          freezes, lists (park_list.h), releases the share and reports that. Then it waits until
+ *          PID 1 has mounted the share again, restores mounts and files, thaws, reports what was
+ *          not restored, and exits. Its memory is saved and restored with the VM.
+ * Trust    Our own code, with all rights in the guest.
+ * Limits   PARK_WAKE_S for the waking: then it exits, and the kernel releases what it holds.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_freeze - all programs of the guest but PID 1 and its own stand still, and go on.
+ * park_freeze - freezes and thaws all programs of the guest except PID 1 and its helpers.
  *
- * How      The freezer of cgroup v2. PID 1 and what it names leave their group for PARK_GROUP, then
- *          every other group at the top (sbx: what the user runs; docker: containers) is frozen. A
- *          container that was paused stays so: that is a switch of its own, further down.
- * Trust    A program that root moved into the top group or ours is not frozen; it finds the
- *          workspaces gone for a while. That is its own matter.
- * Limits   PARK_FREEZE_MS for all to stand still.
+ * How      The freezer of cgroup v2. PID 1 and the processes it names move to PARK_GROUP, then
+ *          every other group at the top (sbx: the user's programs; docker: containers) is frozen. A
+ *          paused container stays paused: that is a separate switch, further down.
+ * Trust    A program that guest root moved into the top group or ours is not frozen; it temporarily
+ *          loses the workspaces. This affects only the guest.
+ * Limits   PARK_FREEZE_MS until all are frozen.
  */
 #pragma once
 

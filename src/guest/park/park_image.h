@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_image - the guest gets ready to become a template's memory image.
+ * park_image - prepares the guest for a snapshot of its template.
  *
- * How      Refused once the guest was told who it is, and until its network stands. What /setup
- *          would do alike in every sandbox of this user is done now: the agent's numbers, the files
- *          of the network. Then what is in memory only goes to the disk, and what memory holds of
- *          the disk is let go of; free memory is put together, so that it goes back to the host in
- *          large pieces (free page reporting). Last, the few blocks of the disk that every start
- *          needs are read again, by writing a file in each folder that /setup and /trust write in.
- * Trust    The host's request. What must differ between two machines of one image comes with
+ * How      Refused after /setup, and until the network is ready. Steps of /setup that are the same
+ *          in every sandbox of this user are done now: the agent's ids, the files of the network.
+ *          Then dirty memory is written to disk, caches are dropped, and free memory is compacted,
+ *          so that it returns to the host in large pieces (free page reporting). Finally, the few
+ *          disk blocks that every start needs are read again, by writing a file in each directory
+ *          that /setup and /trust write to.
+ * Trust    The host's request. Data that must differ between two VMs of one image comes with
  *          /setup.
  * Never    Reads the kernel's boot id or random bytes: the first reader fixes the former for all
  *          clones.

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_list - what of the share the guest's programs hold: namespaces, mounts, open files, folders.
+ * park_list - the guest's uses of the share: namespaces, mounts, open files, directories.
  *
- * How      park_list_read fills it while all programs are frozen. A mount is remembered by the
- *          place in the share that it shows (the share is one file system for each workspace: which
- *          is which is seen where they hang below MOUNTS_SHARE). A file is remembered by its path
- *          in the namespace of the mount it was opened by. Descriptors that are one description
- *          (after a fork, say) are found by kcmp(2) and stay one.
- * Trust    Names are the guest's: bounded, used as paths in the guest only.
- * Owns     Its strings and the fds of namespaces; it lives and ends with the child of park.h.
- * Limits   PARK_MAX_ITEMS, PARK_MAX_MOUNTS, PARK_MAX_NS; what is beyond is counted as lost.
+ * How      park_list_read fills it while all programs are frozen. A mount is stored as its path in
+ *          the share (the share is one file system per workspace, identified by its mount below
+ *          MOUNTS_SHARE). A file is stored as its path in the namespace of its mount. Descriptors
+ *          that share one description (for example after a fork) are found by kcmp(2) and stay
+ *          shared.
+ * Trust    Names come from the guest: limited, used as paths in the guest only.
+ * Owns     Its strings and the fds of namespaces, until the child of park.h exits.
+ * Limits   PARK_MAX_ITEMS, PARK_MAX_MOUNTS, PARK_MAX_NS; items beyond are reported as lost.
  * See      park_list_test.c
  */
 #pragma once

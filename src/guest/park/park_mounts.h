@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_mounts - lets the share go, and puts it back at every place where it was.
+ * park_mounts - unmounts the share, and mounts it again at the same places.
  *
- * How      Lazily unmounted, latest first, in each namespace. Afterwards PID 1 mounts the share
- *          anew, and each mount is cloned from it (open_tree), made as it was (mount_setattr), and
- *          put into its namespace (move_mount).
+ * How      Unmounted lazily, latest first, in each namespace. Later PID 1 mounts the share again,
+ *          and each mount is cloned from it (open_tree), gets its old attributes (mount_setattr),
+ *          and is moved into its namespace (move_mount).
  * Trust    See park_list.h.
  * See      park_list.h
  */

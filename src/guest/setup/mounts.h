@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mounts - the workspaces: the one virtiofs share, and a bind of each part at its place.
+ * mounts - mounts the workspaces: the one virtiofs share, and a bind mount of each part.
  *
- * How      The share is mounted once, below a folder only root enters, when the first workspace
- *          comes. A place that has its bind already is left as it is, so asking twice is harmless.
- *          Parents the guest does not have are bound from the share too: stubs that the host
- *          keeps read-only.
- * Trust    The host's list. Read-only here is a courtesy to programs: the host enforces it.
+ * How      The share is mounted once, below a directory that only root can enter, for the first
+ *          workspace. An existing bind mount is not changed, so a repeated request is harmless.
+ *          Parent directories that the guest does not have are bound from the share too: stubs that
+ *          the host keeps read-only.
+ * Trust    The host's list. Read-only mounts here only help programs: the host enforces it.
  * Owns     The list of places that are bound.
  * Limits   MOUNTS_SHARE_MS for a share device that was plugged in a moment ago.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setup - what makes this VM this sandbox: name, clock, ids, entropy, workspaces.
+ * setup - configures the VM as this sandbox: name, clock, ids, entropy, workspaces.
  *
- * How      Asked once after each start and again whenever edge comes back: everything is compared
- *          with what is there and changed only when it differs.
+ * How      Requested once after each start and again when edge reconnects. Each item is compared
+ *          with the current state and changed only if it differs.
  * Trust    The host's request.
  */
 #pragma once

@@ -2,10 +2,10 @@
 /*
  * jks - trust stores in Java's old format, which every JVM reads.
  *
- * How      Head, one entry for each certificate, and a SHA-1 sum over the password, a fixed text
- *          and all of it. jks_from_pem makes one of a bundle; jks_put replaces or adds one
- *          certificate in a store that is there.
- * Trust    The guest's files: any bytes. The sum protects nothing, its password is known to all.
+ * How      Head, one entry per certificate, and a SHA-1 checksum over the password, a fixed text
+ *          and all of it. jks_from_pem creates a store from a bundle; jks_put replaces or adds one
+ *          certificate in an existing store.
+ * Trust    The guest's files: untrusted. The checksum protects nothing, its password is public.
  * Owns     The caller frees what it gets.
  * Limits   JKS_MAX_BYTES a store.
  * See      jks_test.c

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trust - the sandbox's CA in all the places where programs of the guest look, and what stands for
- * credentials where they look.
+ * trust - installs the sandbox CA and placeholder credentials for programs of the guest.
  *
- * How      The CA lies where update-ca-certificates would have put it: its own file among the local
+ * How      The CA is stored where update-ca-certificates puts it: its own file among the local
  *          ones, a link under its hash, a block in the bundle, an entry in Debian's store for Java.
- *          So whoever runs that program later gets the same. A comment marks the block, and the CA
- *          of an earlier start is taken out by it. The user's own CAs (network.extra-ca) come
- *          behind it, in the same places and marked in the same way. TRUST_DIR has what is ours
- *          alone. Variables tell the programs that bring their own list.
- * Trust    Courtesy, as netconf.h: whoever is root in the guest may undo it and harms itself only.
- *          The CA and the variables are public: there is no secret in here.
+ *          So running that program later gives the same result. A comment marks the block, and the
+ *          CA of an earlier start is removed by it. The user's own CAs (network.extra-ca) follow
+ *          it, in the same places and marked in the same way. TRUST_DIR has our own files.
+ *          Variables configure programs that have their own list.
+ * Trust    Not enforcement, as netconf.h: guest root can undo it and harms only itself. The CA and
+ *          the variables are public. Handles no secrets.
  * Owns     Nothing.
- * Limits   FILE_MAX_BYTES a file; no program is run; asking twice writes nothing.
+ * Limits   FILE_MAX_BYTES per file; no program is run; a repeated request writes nothing.
  * See      trust_test.c, oci.h for containers, proto/PROTOCOL.guest
  */
 #pragma once

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_build - the template of an agent: its npm packages, installed in a sandbox of its own and
- * kept.
+ * agent_build - builds the template of an agent: its npm packages, installed in a scratch sandbox.
  *
- * How      A scratch sandbox is made from the agent's base whose network is the registry of the
- *          host's npm (npmrc.h) and the hosts that the agent's file names for installing, and which
- *          has no credential (`only` of lib/rules/spec/spec.h). data/agents/install.sh runs in it
- *          as root. Its disk becomes the template, with versions and integrity in the manifest, and
- *          the sandbox goes, whatever happened; Ctrl-C ends what runs and then does just that. What
- *          a killed build left is removed by the next one.
- * Trust    Packages are programs of others and run as root there. What the script prints is the
- *          guest's: words of it are checked before they go into the manifest.
+ * How      A scratch sandbox is created from the agent's base. Its network is the registry of the
+ *          host's npm (npmrc.h) and the hosts that the agent's file names for the installation, and
+ *          it has no credential (`only` of lib/rules/spec/spec.h). data/agents/install.sh runs in
+ *          it as root. Its disk becomes the template, with versions and integrity in the manifest,
+ *          and the sandbox is always removed; Ctrl-C stops the build and then does the same. The
+ *          next build removes the files of a killed one.
+ * Trust    Packages are third-party programs and run as root there. Output of the script comes from
+ *          the guest: words of it are checked before they go into the manifest.
  * Limits   BUILD_MAX_WORD bytes a word; the script's own time limits.
- * Never    Passes a token of the host's npm on.
+ * Never    Passes a token of the host's npm to the sandbox.
  * See      lib/rules/agent/agent.h, proto/PROTOCOL.agent, tests/e2e/test_agents.py
  */
 #pragma once

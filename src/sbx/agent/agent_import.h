@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_import - files for the agent's home in a sandbox: the user's own settings, and what keeps
- * it from asking.
+ * agent_import - files for the agent's home in a sandbox: the user's own settings and defaults that
+ *        skip first-run prompts.
  *
- * How      import_collect reads what the agent's file lists below the user's home, cleans each text
- *          (lib/rules/agent/clean.h) and says of every file whether it goes along, what was left
- *          out of it and why. import_seed adds the agent's own small files: whole where nothing was
- *          imported, else only what is missing in it. import_write puts them into the sandbox.
- * Trust    The user's own files, written by programs of others. A symlink is not followed anywhere
- *          below the home. Credentials stay: by the names of files, by the names in them, by their
- *          shape.
+ * How      import_collect reads the files that the agent's file lists below the user's home, cleans
+ *          each text (lib/rules/agent/clean.h) and reports for every file whether it is copied,
+ *          what was removed and why. import_seed adds the agent's own small files: complete if
+ *          nothing was imported, otherwise only missing keys. import_write writes them into the
+ *          sandbox.
+ * Trust    The user's own files, written by third-party programs. Symlinks below the home are never
+ *          followed. Credentials are not copied: by the names of files, by the keys in them, by
+ *          their shape.
  * Owns     struct import owns its files; import_done frees them.
- * Limits   IMPORT_MAX_FILES, IMPORT_MAX_DEPTH folders inside each other, CLEAN_MAX_BYTES a file.
+ * Limits   IMPORT_MAX_FILES, IMPORT_MAX_DEPTH nested directories, CLEAN_MAX_BYTES per file.
  * See      lib/rules/agent/clean.h, tests/cli/test_agents.py
  */
 #pragma once

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent_need - what an agent needs before it starts: known to us, a template, hosts, credentials.
+ * agent_need - requirements of an agent: a known name, a template, hosts, credentials.
  *
- * How      agent_need_find looks in the agents of the installation (lib/rules/agent). The others
- *          are the first minute: what is missing is shown with the command that helps. Hosts become
- *          rules of the sandbox's own (origin agent:NAME) when the person at the terminal says yes,
- *          or with --allow-hosts or the setting agents.allow-hosts; a host that a deny rule names
- *          is never asked about, because no allow would open it.
+ * How      agent_need_find searches the agents of the installation (lib/rules/agent). The other
+ *          functions print what is missing with the command that helps. Hosts become rules for this
+ *          sandbox only (origin agent:NAME) after the user confirms, or with --allow-hosts or the
+ *          setting agents.allow-hosts. A host that a deny rule names is not offered, because an
+ *          allow rule would not open it.
  * Trust    Files of the installation and of the same user; sbxd's answers.
  * Owns     struct agent_hosts owns its list.
  * See      lib/rules/agent/agents.h, create.c

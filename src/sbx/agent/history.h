@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * history - what an agent remembers, kept on the host for each agent and first workspace.
+ * history - the agent's history, stored on the host for each agent and first workspace.
  *
- * How      history/AGENT/HASH/NAME of the state folder is one history folder of the agent's file,
- *          and a mount of the sandbox below the agent's home; HASH is of the workspace's path,
- *          which stands in history/AGENT/HASH/workspace for people. A sandbox that is made anew for
- *          the same agent and folder finds it again.
- * Trust    Our own state folder; what is in it is written by the guest and never read by us. A
- *          guest can nest directories to any depth and take all permissions from them; removal
- *          needs two descriptors, follows no link and has no limit of depth.
+ * How      history/AGENT/HASH/NAME of the state directory is one history directory of the agent's
+ *          file, and a mount of the sandbox below the agent's home. HASH is of the workspace's
+ *          path, which is stored in history/AGENT/HASH/workspace for users. A new sandbox for the
+ *          same agent and workspace uses it again.
+ * Trust    Our own state directory; the guest writes its contents and sbx never reads them. A guest
+ *          can nest directories to any depth and remove all permissions from them; removal needs
+ *          two descriptors, follows no link and has no limit of depth.
  * Never    Is shared between agents or workspaces, nor removed while a sandbox refers to it.
  * See      lib/rules/agent/agent.h, lib/rules/spec/spec.h (mounts), tests/cli/test_agents.py
  */

@@ -3,8 +3,8 @@
  * mirror - the hosts of this host's own package mirrors, for builds that may reach nothing else.
  *
  * How      mirror_find runs apt-get, which prints the archives of its configuration. mirror_target
- *          makes a resource of each: a host name with port 80 or 443. Addresses, localhost and
- *          other ports are left out.
+ *          converts each to a resource: a host name with port 80 or 443. Addresses, localhost and
+ *          other ports are skipped.
  * Trust    Runs in sbx. The host's apt configuration belongs to its administrator. Nothing is read
  *          from a template or a sandbox: a stranger could name any host in it.
  * Limits   MIRROR_MAX hosts; MIRROR_MAX_LIST bytes of a mirror list.

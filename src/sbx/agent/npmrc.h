@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * npmrc - where the host's npm gets its packages: registry and certificates, never a token.
+ * npmrc - registry and certificates of the host's npm, without its token.
  *
- * How      npmrc_read takes npm's own variables, then ~/.npmrc, then /etc/npmrc: what comes first
- *          counts, as in npm; when they say nothing, the host that the service npm is for.
- *          npmrc_take reads one text.
- * Trust    The user's own files. Tokens in them are seen and left where they are: has_token says
- *          so.
+ * How      npmrc_read takes npm's own variables, then ~/.npmrc, then /etc/npmrc: the first value
+ *          applies, as in npm. Default: the host of the service npm. npmrc_take parses one text.
+ * Trust    The user's own files. Tokens in them are not copied; has_token reports them.
  * Owns     struct npmrc owns its strings; npmrc_done frees them.
- * Limits   NPMRC_MAX_BYTES a file; others are left out.
+ * Limits   NPMRC_MAX_BYTES per file; larger ones are skipped.
  * Never    Gives a registry with a user or password in it.
  * See      npmrc_test.c, agent_build.c
  */

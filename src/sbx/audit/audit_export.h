@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_export - audit logs in one file, which somebody else can check.
+ * audit_export - audit logs in one file, for verification by another party.
  *
- * How      The first line names the public key, {"sbx_audit_export":1,"key":HEX}; behind it come
- *          the records of one log after the other, exactly as they stand in the logs. A record
- *          with the number 1 begins a log, one of the kind "segment" a segment.
- * Trust    audit_export_check reads a file of anybody's. What the file says about its key proves
- *          nothing: who checks gives the key that he knows.
- * Limits   One piece and one record in memory. Without the kept head an export that was cut off at
- *          a head cannot be told from a shorter log.
+ * How      The first line has the public key, {"sbx_audit_export":1,"key":HEX}. The records of one
+ *          log after the other follow, exactly as in the logs. A record with the number 1 begins a
+ *          log, one of the kind "segment" a segment.
+ * Trust    audit_export_check parses an untrusted file. The key in the file proves nothing: the
+ *          verifier passes the key that it knows.
+ * Limits   One piece and one record in memory. Without the stored head, an export that was
+ *          truncated at a head cannot be distinguished from a shorter log.
  * See      proto/PROTOCOL.audit, tests/cli/test_audit.py
  */
 #pragma once

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_logs - the audit logs that a command is about: found by name or id, read, followed.
+ * audit_logs - finds audit logs by name or id, reads and follows them.
  *
- * How      A log is meant by its id or by the name in its last record; else sbxd is asked, if it
- *          runs, for the id of that name; else all records are searched for the name, which finds
- *          a sandbox by what it was called once. audit_logs_read gives each record that is there,
- *          log by log. audit_logs_follow goes on from there for ever, with logs that appear later.
- *          sbxd's own log is about all sandboxes: the name in its records says which.
- * Trust    The logs may be anything: only the form of records is judged here (`sbx audit verify`
- *          judges the rest). Texts in them are the guest's.
+ * How      A log is selected by its id or by the name in its last record; otherwise by the id that
+ *          a running sbxd returns for the name; otherwise all records are searched for the name,
+ *          which finds a sandbox by an earlier name. audit_logs_read returns each existing record,
+ *          log by log. audit_logs_follow continues from there forever, with logs that appear later.
+ *          sbxd's own log is about all sandboxes: the name in its records is the sandbox.
+ * Trust    The logs are untrusted: only the form of records is checked here (`sbx audit verify`
+ *          checks the rest). Texts in them come from the guest.
  * Owns     A struct audit_logs owns its readers and its inotify fd.
  * Limits   AUDIT_LIST_MAX logs; one record in memory for each that is followed.
  * Never    Starts sbxd, takes a lock, or writes.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * home_record - which of the user's own start-up and key files changed since a sandbox was made.
+ * home_record - detects changes of the user's start-up and key files since a sandbox was created.
  *
  * How      `sbx create` takes a record before the first start and writes DIR/home-record after it:
- *          a line "GROUP HASH PATH" for each file of a fixed list of places below the home folder
- *          (home_record.c). Later the same places are read again and compared. A link counts by
- *          where it leads, a folder by the names and contents in it.
+ *          a line "GROUP HASH PATH" for each file of a fixed list of places below the home
+ *          directory (home_record.c). Later the same places are read again and compared. A link is
+ *          compared by its target, a directory by the names and contents in it.
  * Trust    The user's own files; contents are only hashed. The hashes are keyed with a random key
- *          of the installation, so that a record by itself is no way to try guesses of what a key
- *          file holds.
- * Limits   HOME_MAX_FILES files, HOME_MAX_DEPTH folders below a place; of a file beyond
+ *          of the installation, so that a record alone does not allow guessing the contents of a
+ *          key file.
+ * Limits   HOME_MAX_FILES files, HOME_MAX_DEPTH directories below a place; of a file beyond
  *          HOME_MAX_BYTES its first bytes and its size.
- * Never    Says who changed a file: the user may have. Follows a link, writes into the home folder.
+ * Never    Reports who changed a file. Follows a link, writes into the home directory.
  * See      home_record_test.c, cmd_audit_home.c, data/probes/host
  */
 #pragma once

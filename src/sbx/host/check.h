@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check - what `sbx diagnose` looks at: one function per question, one row per function.
+ * check - the checks of `sbx diagnose`, one function and one row each.
  *
- * How      Each function fills a struct check: pass, warn, fail or skip, what was found, and for
- *          everything but pass what to type. None of them waits longer than CHECK_WAIT_MS.
- * Trust    Looks at the host as the user sees it; changes nothing.
+ * How      Each function fills a struct check: pass, warn, fail or skip, the result and, except for
+ *          pass, the command to run. No check takes longer than CHECK_WAIT_MS.
+ * Trust    Reads the host as the user; changes nothing.
  * See      check_host.c, check_own.c, cmd_diagnose.c
  */
 #pragma once

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * existing - the options of `sbx run` when the sandbox is there already.
+ * existing - the options of `sbx run` for an existing sandbox.
  *
- * How      Each option is applied or refused; none is ignored. existing_check compares what was
- *          asked for with what the sandbox has: what is equal passes, and the rest is refused with
- *          the command that helps, before anything is changed. existing_apply adds the rules and
- *          ports. existing_import copies the settings of the agent into the running sandbox.
+ * How      Each option is applied or refused; none is ignored. existing_check compares the options
+ *          with the sandbox: equal values pass, and others are refused with the command that helps,
+ *          before anything is changed. existing_apply adds the rules and ports. existing_import
+ *          copies the settings of the agent into the running sandbox.
  * Trust    Runs in sbx. The user's arguments, sbxd's answer.
  * See      create.h, tests/cli/test_existing.py
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_spec - what a person types and reads about published ports.
+ * port_spec - parses and prints the syntax of published ports.
  *
- * How      port_spec_parse reads [[HOST_IP:]HOST_PORT:]SANDBOX_PORT[/PROTOCOL]. Without an address
- *          the port is 127.0.0.1's (tcp4, and when nothing is said), ::1's (tcp6) or both (tcp);
- *          `localhost` is both unless the protocol says one. IPv6 addresses stand in brackets.
- *          An empty or missing HOST_PORT is any free port.
+ * How      port_spec_parse parses [[HOST_IP:]HOST_PORT:]SANDBOX_PORT[/PROTOCOL]. Without an address
+ *          the host address is 127.0.0.1 (tcp4, and the default), ::1 (tcp6) or both (tcp);
+ *          `localhost` is both unless the protocol selects one. IPv6 addresses are enclosed in
+ *          brackets. An empty or missing HOST_PORT is any free port.
  * Trust    The user's arguments; texts of sbxd.
  * Owns     Nothing.
  * See      port_spec_test.c, man/sbx-ports.1.scd

@@ -2,10 +2,11 @@
 /*
  * workspace - the PATH arguments of create and run: PATH[:ro], HOST:GUEST[:ro].
  *
- * How      The host path is resolved (symlinks and all) because the guest sees it under the same
- *          name; HOST:GUEST says another. A single file must be read-only. `:ro`, `:rw` and the
- *          last `:/` always count, whatever files exist: a guest can create files in its workspace.
- *          A directory named `a:ro` is written `a:ro:rw`, and one named `a:/b` is `a:/b:/GUEST`.
+ * How      The host path is resolved, including symlinks, because the guest sees it under the same
+ *          name; HOST:GUEST sets another. A single file must be read-only. `:ro`, `:rw` and the
+ *          last `:/` always apply, even if such files exist: a guest can create files in its
+ *          workspace. A directory named `a:ro` is written `a:ro:rw`, and one named `a:/b` is
+ *          `a:/b:/GUEST`.
  * Trust    The user's arguments. What lib/vm/share/place.h does not permit is refused.
  * Owns     workspace_done frees the strings.
  * See      lib/vm/share/place.h, workspace_test.c

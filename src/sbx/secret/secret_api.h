@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * secret_api - credentials through sbxd: finding services and credentials, setting one, saying what
- * came of it.
+ * secret_api - credentials through sbxd: finding services and credentials, setting one, reporting
+ *        the result.
  *
  * How      One call each. A value is passed as a descriptor beside the request (secret_value.h).
  * Trust    The user's arguments; texts in answers are printed through ui.h.

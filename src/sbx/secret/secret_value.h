@@ -2,11 +2,11 @@
 /*
  * secret_value - the bytes of a credential between the user and the pipe to the vault.
  *
- * How      Typed at the terminal without echo, read from stdin, or copied from a variable, into
- *          memory of its own: locked where the limit allows it, not in cores, not in children,
- *          wiped at the end. The whole of it goes into a socket before anybody gets the other end:
- *          who is killed in the middle has handed over nothing.
- * Trust    The user's own value. Nothing of it is printed but its length, or the mask.
+ * How      Typed at the terminal without echo, read from stdin, or copied from a variable, into a
+ *          separate mapping: locked if the limit allows it, not in core files, not in children,
+ *          wiped at the end. The complete value is in a socket before the other end is sent: a
+ *          process that is killed in between has passed on nothing.
+ * Trust    The user's own value. Only its length or its mask is printed.
  * Owns     Its mapping, until secret_value_done.
  * Limits   SECRET_MAX bytes.
  * Never    In an argument, a variable of ours, a log, a message of the API, or a stdio buffer.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach - a command line in a sandbox on the user's own stdin, stdout and stderr.
+ * attach - runs a command in a sandbox on the user's stdin, stdout and stderr.
  *
- * How      attach_run starts the sandbox when it is stopped, opens a stream and runs a session; the
- *          rules for terminals are those of docker exec. With a session's name it attaches to that
- *          session when it runs and starts it when it does not; it can be left running (detach
- *          keys, a closed terminal, another client), and says how to come back.
+ * How      attach_run starts the sandbox if it is stopped, opens a stream and runs a session; the
+ *          rules for terminals are those of docker exec. With a session name it attaches to that
+ *          session if it is running and starts it otherwise. The session can be left running
+ *          (detach keys, a closed terminal, another client), and the command to reattach is
+ *          printed.
  * Trust    As session_run.h.
  * See      session_run.h, cmd_exec.c, cmd_run.c, cmd_attach.c
  */

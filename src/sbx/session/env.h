@@ -2,10 +2,9 @@
 /*
  * env - NAME=value pairs from -e and --env-file.
  *
- * How      Files first, in their order, then -e: what comes later wins. A bare NAME
- *          of -e takes the value from this process's environment, and is left out when it has none.
- *          Files are lines of NAME=VALUE; `#` begins a comment line; values are taken as they are,
- *          without quoting.
+ * How      Files first, in their order, then -e: later values override earlier ones. A bare NAME of
+ *          -e takes the value from this process's environment, and is skipped if it is not set.
+ *          Files are lines of NAME=VALUE; `#` begins a comment line; values are not unquoted.
  * Trust    The user's arguments. A file may be a guest's, when it is in a workspace: it chooses no
  *          variable of the host, and no link in the workspace is followed (out_place.h).
  * Owns     env_done frees the list.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest_run - a small command in a running sandbox, with its input and its output in memory.
+ * guest_run - runs a small command in a running sandbox, with input and output in memory.
  *
- * How      One session (session_run.h) between two files in memory. Its output so far is given to
- *          `watch` about five times a second, so that long work can show where it is.
- * Trust    What comes back is the guest's: bounded, and cleaned by whoever prints it.
+ * How      One session (session_run.h) between two files in memory. `watch` gets the output so far
+ *          about five times per second, so that long commands can show progress.
+ * Trust    The output comes from the guest: limited here, cleaned by the caller that prints it.
  * Owns     The output is the caller's.
  * Limits   GUEST_RUN_MAX_OUT bytes of output and GUEST_RUN_MS (or max_ms); more ends it.
  * See      session_run.h, guest_run_test.c

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_run - one command in a sandbox: bytes both ways until it ends or is left.
+ * session_run - one command in a sandbox: copies data both ways until it exits or is detached.
  *
  * How      session_run takes the connection that api_stream gave, sends SPEC or ATTACH and copies
  *          until EXIT. poll(2), not epoll: stdin may be a plain file, which epoll refuses. Full
@@ -12,8 +12,8 @@
  *          there. A kept one (spec.session) comes back by itself for SESSION_AGAIN_MS; any comes
  *          back from a suspension, for which it waits as long as that lasts. Detach keys, a closed
  *          terminal and another client leave a kept one running.
- * Trust    Everything that comes is the guest's: frames are checked by exec_frame.h; with a
- *          terminal the output goes to it as it is, as with ssh; error texts are cleaned.
+ * Trust    All input comes from the guest: frames are checked by exec_frame.h; with a terminal the
+ *          output goes to it unchanged, as with ssh; error texts are cleaned.
  * Owns     Its queues. The fds stay the caller's, the connection is closed.
  * Limits   SESSION_QUEUE bytes a direction; SESSION_SPEC_MS until the command has started;
  *          SESSION_LAST_MS after a forwarded SIGTERM or SIGHUP.

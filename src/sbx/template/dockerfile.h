@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dockerfile - what stands behind the FROM lines of a Dockerfile, read before anything is built.
+ * dockerfile - parses the FROM lines of a Dockerfile before a build.
  *
- * How      Only what is needed to know what the build starts from: directives, ARG before the first
- *          FROM, FROM with its stage's name; comments, continued lines and here-documents are
- *          passed over as Docker does. Everything else is Docker's to read, inside the sandbox.
- * Trust    Part of a repository that may be a stranger's. It decides which template is used and
- *          what the person is told, never what a build may do.
+ * How      Only what is needed to find the base images: directives, ARG before the first FROM, FROM
+ *          with its stage name; comments, continued lines and here-documents are skipped as in
+ *          Docker. Docker parses everything else, inside the sandbox.
+ * Trust    Part of a repository that may be untrusted. It decides which template is used and what
+ *          is printed, never what a build may do.
  * Owns     struct dockerfile owns its text; dockerfile_done frees.
  * Limits   DOCKERFILE_MAX_*.
  * See      dockerfile_test.c, dockerfile_fuzz.c

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template_scratch - a sandbox that exists for one build, and is gone at the end, whatever the end.
+ * template_scratch - a sandbox for one build, which is always removed at the end.
  *
- * How      The sandbox is made with `only`: it has no credential and reaches nothing but what is
- *          named. The rest is done by this program itself, run again as a person would: exec,
- *          template save, rm. Its output is one line of progress on a terminal, and lines
- *          otherwise; of a failure the last lines are shown.
- * Trust    What the sandbox says is a guest's: cleaned, bounded, never acted on.
+ * How      The sandbox is created with `only`: it has no credential and reaches only the named
+ *          hosts. This program then runs itself with exec, template save and rm. Output is one line
+ *          of progress on a terminal, and plain lines otherwise; after a failure the last lines are
+ *          shown.
+ * Trust    Output of the sandbox comes from the guest: cleaned, limited, never acted on.
  * Owns     The sandbox, until scratch_done; after Ctrl-C too.
  * Limits   SCRATCH_TAIL lines are kept for a failure; SCRATCH_MAX_IMAGE bytes of an image.
  * See      template_file.c, follow.h

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_policy - what the calls about the policy share.
+ * api_policy - declarations shared by the calls about the policy.
  *
  * How      api_policy.c reads, api_policy_edit.c changes. A change is prepared, recorded in the
- *          journal and only then put in place, and the client hears when the keepers have it.
+ *          journal and only then put in place. The client gets the reply when the keepers have
+ *          applied it.
  * Trust    As api.h.
  * See      proto/PROTOCOL.api, rulebook.h, journal.h, reload_reply.h
  */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_service - services in the answers of the API, and what the policy says about their hosts.
+ * api_service - services in the replies of the API, and the policy for their hosts.
  *
- * How      Services are read anew for each call: they are few, and a file that was just added
- *          counts. api_denied_hosts asks the policy as a keeper would, for hosts that are no
- *          patterns.
+ * How      Services are read again for each call: they are few, and a new file applies immediately.
+ *          api_denied_hosts queries the policy as a keeper would, for hosts that are not patterns.
  * Trust    Files of the installation and of the user.
  * Owns     JSON goes to the caller.
  * See      lib/secret/service/services.h, api_secret.c

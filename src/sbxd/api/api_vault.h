@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_vault - how a call of the API asks the vault and waits: what api_secret.c and api_scan.c
- * share.
+ * api_vault - requests of API calls to the vault, used by api_secret.c and api_scan.c.
  *
  * How      api_vault_op, filled in, then api_vault_ask with a function that calls api_vault_wait.
- * Trust    Requests of the same user. Values and dumps pass in descriptors that nobody reads here.
- * Owns     Nothing: the question is vault_link's.
+ * Trust    Requests of the same user. Values and dumps pass in descriptors that sbxd does not read.
+ * Owns     Nothing: the request is vault_link's.
  * See      vault.h
  */
 #pragma once

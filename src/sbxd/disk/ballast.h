@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ballast - space that sbxd holds so that it can give it up when the disk is full.
+ * ballast - reserved disk space that sbxd frees when the disk is full.
  *
  * How      STATE/ballast.0 and so on are BALLAST_PIECES files of BALLAST_PIECE bytes that are
- *          allocated, not sparse. Before `rm`, `stop`, a change of the policy and its own start
- *          sbxd looks at the free space: below BALLAST_LOW it removes as many of them as that
- *          takes, so that the registry, the policy and the audit log can be written. The others are
- *          for the requests that follow: whoever filled the disk may take what was freed. All are
- *          made again, before any request, when there is BALLAST_ENOUGH.
- * Trust    The user's own folder. The guest's bytes are never in it.
+ *          allocated, not sparse. Before `rm`, `stop`, a policy change and its own start sbxd
+ *          checks the free space: below BALLAST_LOW it removes as many files as needed, so that the
+ *          registry, the policy and the audit log can be written. The other files are for later
+ *          requests: another process may use the freed space. All are created again, before any
+ *          request, when BALLAST_ENOUGH is free.
+ * Trust    The user's own directory. Contains no data of the guest.
  * Limits   BALLAST_PIECES requests on a disk that is filled again after each of them.
  * See      tests/e2e/test_disk_full.py
  */

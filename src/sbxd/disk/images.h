@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * images - memory images are made in the background, for classes of machines that had to boot.
+ * images - creates snapshots in the background, for classes of VMs that had to boot.
  *
  * How      images_want notes template, CPUs, memory and accelerator of a sandbox that was booted
- *          for lack of an image. A moment later `sbx-keeper --make-image` is started for it, with
- *          low priority and one at a time; it finds out itself whether the image has come
- *          meanwhile. Nothing waits for it. The setting warm.images switches all of it off.
- * Trust    The specs in the registry. The program's exit status is all that is looked at.
- * Owns     One process, killed when sbxd ends.
+ *          for lack of a snapshot. Later `sbx-keeper --make-image` is started for it, with low
+ *          priority and one at a time; it checks itself whether the snapshot exists by then.
+ *          Nothing waits for it. The setting warm.images disables all of it.
+ * Trust    The specs in the registry. Only the program's exit status is used.
+ * Owns     One process, killed when sbxd exits.
  * Limits   IMAGES_MAX wishes; IMAGES_MS for one image.
  * See      lib/vm/vmm/image/image.h, src/keeper/memory/warm_make.c
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kept - the memory of suspended sandboxes, as far as sbxd has to do with it.
+ * kept - the saved memory of suspended sandboxes, for sbxd.
  *
- * How      A sandbox without a keeper whose folder has suspend/image.json is suspended. The keeper
- *          writes it at the end of a run and uses it up at the next start
- *          (src/keeper/memory/suspend_file.h); sbxd looks, and removes it when the sandbox is told
- *          to stop for good. Its memory fits a machine of the size that it had, so the next start
- *          takes CPUs, memory and accelerator from spec.json of the last one; what `sbx update`
- *          changed applies at the start after a stop.
- * Trust    The user's own folder. Read are the size of a file, and spec.json as the keeper reads
+ * How      A sandbox without a keeper whose directory has suspend/image.json is suspended. The
+ *          keeper writes it at the end of a run and consumes it at the next start
+ *          (src/keeper/memory/suspend_file.h). sbxd checks for it, and removes it when the sandbox
+ *          is stopped without suspend. The memory fits a VM of the same size, so the next start
+ *          takes CPUs, memory and accelerator from spec.json of the last one; changes by `sbx
+ *          update` apply at the start after a stop.
+ * Trust    The user's own directory. Reads the size of a file, and spec.json as the keeper reads
  *          it.
  * See      proto/PROTOCOL.api
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * templates - which template a sandbox stands on, and which templates nobody needs.
+ * templates - the template of each sandbox, and unused templates.
  *
- * How      A sandbox is pinned to the id behind its template's name when it is made; one of old,
- *          that has none, when sbxd, a start or a removal of the name comes to it. Ids of sandboxes
- *          and of names are kept, everything else in the store goes (template_collect).
- * Trust    The user's own store. Nothing is hashed here: that would let everybody wait.
+ * How      A sandbox is pinned to the id of its template's name at creation; an older one without
+ *          an id, when sbxd starts, the sandbox starts or the name is removed. Ids of sandboxes and
+ *          of names are kept, everything else in the store is removed (template_collect).
+ * Trust    The user's own store. Nothing is hashed here: that would block all clients.
  * See      lib/vm/template/template.h
  */
 #pragma once

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remount - the mounts of the share, made again after its device was taken from the kernel.
+ * remount - restores the mounts of the share after its device was unbound from the kernel.
  *
- * How      remount_note writes down where virtiofs is mounted; remount_again detaches what is dead
- *          and mounts the same anew: the share itself, and each workspace as a bind of its path in
- *          it.
+ * How      remount_note records where virtiofs is mounted. remount_again detaches dead mounts and
+ *          mounts the same again: the share itself, and each workspace as a bind mount of its path
+ *          in it.
  * Trust    Runs as root in the guest: the attacker.
  * Limits   REMOUNT_MAX mounts; what a process has open in one of them stays dead.
  * See      fuse.c

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vdev - a virtio device of PCI, driven from user space without a driver of the kernel.
+ * vdev - drives a virtio PCI device from user space without a kernel driver.
  *
- * How      The kernel's driver is unbound, the device's registers are mapped by way of sysfs, and
- *          one ring and its buffers lie in locked pages whose physical addresses come from
- *          /proc/self/pagemap. One request at a time; answers are polled for.
+ * How      The kernel's driver is unbound, the device's registers are mapped through sysfs, and one
+ *          ring and its buffers are in locked pages whose physical addresses come from
+ *          /proc/self/pagemap. One request at a time; responses are polled.
  * Trust    Runs as root in the guest: the attacker. Nothing of it runs on the host.
  * Owns     struct vdev, until vdev_close, which resets the device and gives it back to the kernel's
  *          driver.

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer - what a peer answered, as one line of plain text and a verdict.
+ * answer - prints the response of a peer as one line of plain text, with a verdict.
  *
  * How      answer_dns reads a DNS message, answer_talk the first bytes of a connection: an HTTP
  *          head, a TLS record, or anything. The verdict is PROBE_POSSIBLE or PROBE_REFUSED.
- * Trust    Bytes of whoever answers: the sandbox's own proxy and resolver, or somebody in the guest
- *          who plays them. In doubt it was possible, which is what a probe calls a hole: a DNS
- *          message that claims answers, a status that is none, bytes of no protocol.
- * Limits   Offsets are checked against the length before a byte is read. What is printed of a text
- *          is cut.
+ * Trust    Untrusted data of the peer: the sandbox's own proxy and resolver, or a guest process
+ *          that imitates them. In doubt the verdict is PROBE_POSSIBLE, which fails a probe: a DNS
+ *          message that claims answers, an invalid status, data of no protocol.
+ * Limits   Offsets are checked against the length before a byte is read. Printed text is limited.
  * Never    Follows a pointer of a DNS name. Prints a byte that is not plain text.
  * See      answer_test.c, answer_fuzz.c, dns.c, talk.c
  */

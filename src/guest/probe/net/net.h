@@ -5,9 +5,9 @@
  * How      net_parse takes numbers only: the host's and the guest's resolver are what is probed.
  *          `gateway` is the address of the sandbox's own proxy and resolver. net_bytes undoes \r \n
  *          \0 \xNN in an argument.
- * Trust    The arguments of probes. What a peer says is answer.c's.
+ * Trust    The arguments of probes. answer.c handles data of peers.
  * Limits   NET_WAIT_MS for all of one verb; the variable PROBE_MS makes it shorter.
- * Never    Resolves a name. Waits without a bound.
+ * Never    Resolves a name. Waits without a limit.
  * See      README
  */
 #pragma once
