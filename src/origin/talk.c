@@ -167,7 +167,7 @@ bool talk_flush(struct origin *o, struct exchange *x)
 		exchange_finish(o, x);
 		return false;
 	}
-	if (r == 0 && answer_has_more(x)) /* after the others: set anew, an event is told again */
+	if (r == 0 && answer_has_more(x)) /* after the others: set again, an event is told again */
 		(void)!loop_mod(&o->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(o, x, ORIGIN_EV_EDGE));
 	if (x->talk->is_done && r == 0) {
@@ -217,7 +217,7 @@ void talk_pump(struct origin *o, struct exchange *x)
 		resume_line(o, x);
 		return;
 	}
-	/* Setting an edge-triggered event anew tells it again. */
+	/* Setting an edge-triggered event again tells it again. */
 	if (x->gen == gen && x->edge_fd >= 0)
 		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
 }

@@ -180,7 +180,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 }
 
 /* A guest may have put programs into a directory of the user's PATH. An sbxd that a probe starts
- * has the user's own all the same. */
+ * has the user's own anyway. */
 static void set_path(void)
 {
 	const char *user = getenv("PATH");

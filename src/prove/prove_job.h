@@ -40,7 +40,7 @@ struct prove_job_spec {
 	char *const *env;	 /* NULL: ours */
 	const char *dir;	 /* NULL: / */
 	bool piped;
-	unsigned seconds; /* 0: without a bound of its own */
+	unsigned seconds; /* 0: without its own bound */
 };
 
 int prove_job_start(

@@ -44,7 +44,7 @@ size_t prove_lane_add(
 	return l->n++;
 }
 
-/* It does something to the sandbox: nothing else goes on there meanwhile. */
+/* It does something to the sandbox: nothing else continues there meanwhile. */
 static bool is_recovery(const struct prove_item *it)
 {
 	return probe_is_recovery(it->p);
@@ -79,7 +79,7 @@ static void end_item(struct prove_lane *l, struct prove_item *it, const char *mi
 		l->common->on_done(l->common->arg, it->res);
 }
 
-/* Where it goes on behind a part that has ended. */
+/* Where it continues behind a part that has ended. */
 static void go_on(struct prove_lane *l, struct prove_item *it)
 {
 	if (!it->seen[PROBE_INSIDE].ran && it->p->part[PROBE_INSIDE])
@@ -132,7 +132,7 @@ static void before_ended(struct prove_lane *l, struct prove_item *it)
 }
 
 /* A machine that is busy makes parts late that are in order; a hole is found, or not, the second
- * time, which has more time: what made it late the first time may go on. What did harm is not
+ * time, which has more time: what made it late the first time may continue. What did harm is not
  * done twice. */
 static bool try_once_more(struct prove_lane *l, struct prove_item *it, int status)
 {

@@ -44,7 +44,7 @@ struct prove_item {
 	struct prove_result *res;
 	size_t owner; /* the item of recovery that has it tried again; its own index otherwise */
 	enum prove_phase phase;
-	bool spared; /* tried again, and what should come before was left out */
+	bool spared; /* tried again, and what should come before was omitted */
 	char tag[24];
 	char *dir;
 	struct prove_job *job[PROBE_N_PARTS];
@@ -71,7 +71,7 @@ struct prove_lane {
 	const struct prove_common *common;
 	struct prove_place place;
 	bool up;   /* its sandbox is there */
-	bool free; /* nothing of the run goes on elsewhere: an item that is `alone` may begin */
+	bool free; /* nothing of the run continues elsewhere: an item that is `alone` may begin */
 	struct prove_item *items;
 	size_t n;
 	size_t first, end;		 /* the batch */

@@ -104,7 +104,7 @@ static void set_place(char **field, char *value)
 	*field = value;
 }
 
-/* The first file at the top of a folder that a glob of --hide meets. */
+/* The first file at the top of a directory that a glob of --hide meets. */
 static char *find_hidden(const char *dir, const json_t *globs)
 {
 	AUTO_DIR DIR *d = opendir(dir);

@@ -22,7 +22,7 @@ struct prove_place {
 	bool running;
 };
 
-/* `facts` is a folder that is there. */
+/* `facts` is a directory that exists. */
 int prove_place_fill(struct prove_place *pl, const char *sbx, const char *ref, const char *facts,
 	struct problem *p) MUST_CHECK;
 void prove_place_done(struct prove_place *pl);

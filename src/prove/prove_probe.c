@@ -312,7 +312,7 @@ int probe_parse(struct slice text, const char *group, const char *name, const ch
 	return r;
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static bool is_name(const char *s)
 {
@@ -393,7 +393,7 @@ static int load_group(
 	return r;
 }
 
-/* A folder of the user's that is no group would never be tried. */
+/* A directory of the user's that is no group would never be tried. */
 static int check_folders(const char *folder, struct err *err)
 {
 	struct dirent **list = NULL;

@@ -64,9 +64,9 @@ int probe_parse(struct slice text, const char *group, const char *name, const ch
 bool probe_is_recovery(const struct probe *p);
 void probe_done(struct probe *p);
 
-/* All files of one folder; -ENOENT is no fault of the user's own. */
+/* All files of one directory; -ENOENT is no fault of the user's own. */
 int prove_probes_load(struct probes *set, const char *folder, bool own, struct err *err) MUST_CHECK;
-/* Both folders, and what one probe says about others. */
+/* Both directories, and what one probe says about others. */
 int prove_probes_load_installed(struct probes *set, struct err *err) MUST_CHECK;
 int prove_probes_check(const struct probes *set, struct err *err) MUST_CHECK;
 void prove_probes_done(struct probes *set);

@@ -272,7 +272,7 @@ static void on_done(void *arg, const struct prove_result *res)
 		pr->wish->on_done(pr->wish->arg, pr->run, res);
 }
 
-/* The lane of the twin goes on when the twin is there, and ends when it cannot be. */
+/* The lane of the twin continues when the twin is there, and ends when it cannot be. */
 static void look_twin(struct prove *pr)
 {
 	struct prove_lane *l = &pr->lane[LANE_TWIN];

@@ -24,7 +24,7 @@ struct prove_wish {
 	const char *const *ids;
 	bool quick;
 	const char *echo_url; /* or NULL */
-	const char *twin;     /* one that is there, or NULL */
+	const char *twin;     /* one that exists, or NULL */
 	const char *top;      /* for the directory of the run; no guest can write to it */
 	/* The head can be shown: sandbox, accel and so on are known. */
 	void (*on_begin)(void *arg, const struct prove_run *run);

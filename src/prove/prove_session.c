@@ -237,7 +237,7 @@ void prove_session_close(struct prove_session *s)
 
 	if (s->state == PROVE_SESSION_CLOSED)
 		return;
-	/* The driver sees its end, kills its part and removes its folder. */
+	/* The driver sees its end, kills its part and removes its directory. */
 	fd_close(&s->job.to);
 	while (prove_job_runs(&s->job) && clock_mono_ms() < until && !prove_job_look(&s->job)) {
 		struct pollfd p[PROVE_JOB_FDS];

@@ -16,7 +16,7 @@ static const char *mark_text(enum prove_verdict v)
 	return v == PROVE_PASS ? ui_tick() : v == PROVE_FAIL ? ui_cross() : "-";
 }
 
-/* A line that begins with a label, and goes on below it. */
+/* A line that begins with a label, and continues below it. */
 static void put_text(const char *label, const char *text)
 {
 	for (const char *line = text; line && *line;) {

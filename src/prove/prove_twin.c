@@ -205,7 +205,7 @@ void prove_twin_remove(struct prove_twin *t)
 	t->state = PROVE_TWIN_NONE;
 }
 
-/* One of ours shares folders of a run, whatever its name is. */
+/* One of ours shares directories of a run, whatever its name is. */
 static bool is_left(const json_t *s)
 {
 	AUTO_FREE char *work = xasprintf(

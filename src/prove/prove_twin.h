@@ -39,7 +39,7 @@ struct prove_twin {
 	char why[300];
 };
 
-/* given: the name of one that is there, or NULL. */
+/* given: the name of one that exists, or NULL. */
 void prove_twin_start(struct prove_twin *t, const char *given, const struct prove_place *like,
 	const struct prove_folder *folder);
 void prove_twin_look(struct prove_twin *t);

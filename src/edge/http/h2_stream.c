@@ -108,7 +108,7 @@ void h2_stream_consumed(struct edge *e, struct conn *c, size_t n)
 {
 	struct h2 *h = c->stream->h2;
 
-	/* Of a stream that nghttp2 has closed the connection's part is given back all the same. */
+	/* Of a stream that nghttp2 has closed the connection's part is given back anyway. */
 	if (n > 0 && nghttp2_session_consume(h->session, (int32_t)c->sid, n) != 0)
 		h2_fail(h);
 	h2_touch(h);

@@ -214,7 +214,7 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 	return violated_answer(e, c);
 }
 
-/* Frames, until one ends the exchange or makes it raw. PROXY_AGAIN while it goes on. */
+/* Frames, until one ends the exchange or makes it raw. PROXY_AGAIN while it continues. */
 static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 {
 	struct proxy *p = c->proxy;

@@ -50,8 +50,8 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct deny d = deny_of(&p->x);
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	/* Inside opened TLS a no with a reason of its own is about more than this request: the host
-	 * is not one to be opened any more. The next connection is decided anew. */
+	/* Inside intercepted TLS a no with its own reason is about more than this request: the host
+	 * is not one to be opened any more. The next connection is decided again. */
 	bool stale = conn_is_opened(c) && verdict->reason[0];
 	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 
@@ -82,7 +82,7 @@ enum proxy_step proxy_fail(struct edge *e, struct conn *c, uint16_t status, stru
 	int r;
 
 	d.reason = reason;
-	/* In opened TLS it was sbx-origin: a credential, not a rule. */
+	/* In intercepted TLS it was sbx-origin: a credential, not a rule. */
 	d.no_rule_helps = conn_is_opened(c);
 	if (status == 403)
 		r = deny_write_http(&wr, &d, p->x.json, p->x.is_head, close);

@@ -67,7 +67,7 @@ struct proxy_exchange {
 /* How the guest's side of a connection is spoken. */
 struct proxy_tongue {
 	/* The next event of the body. The data of a DATA stays at the front of c->in, everything
-	 * else is eaten. A body that is not there gives its END at once and eats nothing. */
+	 * else is eaten. A body that does not exist gives its END at once and eats nothing. */
 	bool (*next_event)(struct edge *e, struct conn *c, struct http1_event *ret);
 	/* A head of the answer, 1xx ones too. It has set x.close and x.out_kind when it is the last
 	 * one. -EBADMSG when it cannot be said. */
@@ -78,8 +78,8 @@ struct proxy_tongue {
 	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
 	/* Whether what was said before has left, so that more may be read. */
 	bool (*flush)(struct edge *e, struct conn *c);
-	/* Other requests of the connection go on, but none may follow them. NULL where the end of
-	 * this one is the end of the connection. */
+	/* Other requests of the connection continue, but none may follow them. NULL where the end
+	 * of this one is the end of the connection. */
 	void (*go_away)(struct edge *e, struct conn *c);
 };
 

@@ -8,7 +8,7 @@
  *
  * so each direction stops by itself when the next one does not take, and no queue grows.
  *
- * An event of a stream is a record of its own at once, and a record is not longer than a frame of
+ * An event of a stream is its own record at once, and a record is not longer than a frame of
  * the wire. The end after a whole answer has close_notify in front of it, after one that was cut it
  * has none. A guest that goes without close_notify ends its requests as one that closes, but its
  * websocket is cut, not ended. At the worst a connection holds a window of the wire (64 KiB),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first bytes of an open tunnel, before one of them goes on: TLS must say the target's name,
+/* The first bytes of an open tunnel, before one of them continues: TLS must say the target's name,
  * HTTP is not for a tunnel, and anything else has no business on the ports of the web. */
 #include "tunnel_internal.h"
 #include "sniff.h"
@@ -221,7 +221,7 @@ static void other_check(struct edge *e, struct conn *c)
 
 static void wait_for_more(struct edge *e, struct conn *c)
 {
-	/* The end without a byte: nothing of the guest would go on, so there is no fault. */
+	/* The end without a byte: nothing of the guest would continue, so there is no fault. */
 	if (c->in_end && is_web(c))
 		conn_end(e, c);
 	else if (c->in_end)

@@ -32,7 +32,7 @@ void check_on_timer(struct edge *e, struct conn *c);
 void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd);
 void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events);
 void tunnel_on_timer(struct edge *e, struct conn *c);
-void tunnel_begin(struct edge *e, struct conn *c); /* the check is passed: c->in goes on */
+void tunnel_begin(struct edge *e, struct conn *c); /* the check is passed: c->in continues */
 void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
 void tunnel_on_end(struct edge *e, struct conn *c);
 void tunnel_on_room(struct edge *e, struct conn *c); /* after check_on_server */

@@ -122,7 +122,7 @@ static void write_rounds(struct edge *e, struct port *p)
 		if (!write_once(e, p))
 			break;
 	}
-	/* Full, or enough for now: EPOLLOUT says when to go on. */
+	/* Full, or enough for now: EPOLLOUT says when to continue. */
 	set_blocked(e, p, true);
 }
 

@@ -119,7 +119,7 @@ static enum egress_outcome outcome_of(int err)
 	}
 }
 
-/* A server that says no tells more than one that is not there. */
+/* A server that says no tells more than one that does not exist. */
 static void note_failure(struct dial *d, unsigned i, int err)
 {
 	enum egress_outcome outcome = outcome_of(err);
@@ -411,7 +411,7 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 
 static const uint8_t loopback_v4[4] = {127, 0, 0, 1};
 
-/* The proxy resolves; an address that the guest named is checked all the same, and so is the name
+/* The proxy resolves; an address that the guest named is checked anyway, and so is the name
  * that is one everywhere: many proxies run on this host. */
 static bool is_named_refused(const struct egress *e, const struct exchange *x, struct addr *ret,
 	struct policy_decision *decision)

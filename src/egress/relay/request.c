@@ -227,7 +227,7 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 
 /* ---- both ---- */
 
-/* Whether the exchange goes on. */
+/* Whether the exchange continues. */
 static bool flush_origin(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
@@ -270,7 +270,7 @@ void request_pump(struct egress *e, struct exchange *x)
 		if (up == STEP_MOVED || down == STEP_MOVED)
 			exchange_set_timer(e, x, EGRESS_IDLE_MS);
 	}
-	/* Setting an edge-triggered event anew tells it again. */
+	/* Setting an edge-triggered event again tells it again. */
 	(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
 	(void)!loop_mod(&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
 }

@@ -185,7 +185,7 @@ void tunnel_pump(struct egress *e, struct exchange *x)
 		e->ops->finish(e, x);
 		return;
 	}
-	/* Setting an edge-triggered event anew tells it again. */
+	/* Setting an edge-triggered event again tells it again. */
 	if (more_up)
 		(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
 	if (more_down)

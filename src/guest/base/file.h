@@ -31,7 +31,7 @@ int file_replace(const char *path, const char *text, struct err *err) MUST_CHECK
 int file_replace_bytes(const char *path, struct slice bytes, struct err *err) MUST_CHECK;
 /* As file_replace, but leaves a file alone that says that already, so that nothing is written. */
 int file_say(const char *path, const char *text, struct err *err) MUST_CHECK;
-/* mkdir -p of all folders above path, 0755; what is there stays as it is. */
+/* mkdir -p of all directories above path, 0755; what is there stays as it is. */
 int file_make_parents(const char *path, struct err *err) MUST_CHECK;
 /* Gives all files beneath path (on the same file system) that belong to the old ids to the new. */
 int file_chown_tree(const char *path, const uid_t old[2], const uid_t new[2]) MUST_CHECK;

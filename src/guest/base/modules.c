@@ -99,7 +99,7 @@ char *modules_find_dep(const char *dep, const char *name)
 	return NULL;
 }
 
-/* What has been loaded in one call, as paths below the folder. */
+/* What has been loaded in one call, as paths below the directory. */
 struct loaded {
 	char *paths[MODULES_MAX];
 	size_t n;

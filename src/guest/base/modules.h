@@ -19,7 +19,7 @@
 /* One file, .ko or compressed. Loaded already is fine. */
 int modules_load_file(const char *path, const char *params, struct err *err) MUST_CHECK;
 /* Modules by name, perhaps with parameters ("dummy numdummies=0"), after those that modules.dep
- * says they need; a name that is not there is taken to be built in. `names` ends with NULL. */
+ * says they need; a name that does not exist is taken to be built in. `names` ends with NULL. */
 int modules_load(const char *const *names, struct err *err) MUST_CHECK;
 /* The module without the signature at its end, if it has one. */
 struct slice modules_unsigned(struct slice file);

@@ -239,7 +239,7 @@ static int edit_files(const char *passwd, const char *group, uid_t uid, gid_t gi
 
 	if (!new_passwd)
 		return err_set(err, -ENOENT, "user 'agent' not found in the template");
-	/* The group first: if it ends in between, the next start sees the old uid and goes on. */
+	/* The group first: if it ends in between, the next start sees the old uid and continues. */
 	r = new_group ? file_replace("/etc/group", new_group, err) : 0;
 	return r < 0 ? r : file_replace("/etc/passwd", new_passwd, err);
 }

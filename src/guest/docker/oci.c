@@ -114,7 +114,7 @@ static void write_env(FILE *out, struct slice text, struct jedit array, const st
 		fputc(',', out);
 }
 
-/* In front of the variables that are there. Without any, the member is made. */
+/* In front of the variables that exist. Without any, the member is made. */
 static int insert_env(
 	struct slice text, struct jedit process, const struct env *env, struct insert *ret)
 {
@@ -150,7 +150,7 @@ static void write_mount(FILE *out, const char *source, const char *place)
 	fputs(",\"options\":[\"bind\",\"ro\",\"nosuid\",\"nodev\",\"noexec\"]}", out);
 }
 
-/* Behind the mounts that are there: /dev is among them, so the list is not empty. */
+/* Behind the mounts that exist: /dev is among them, so the list is not empty. */
 static int insert_mounts(
 	struct slice text, struct jedit config, const struct oci_add *add, struct insert *ret)
 {

@@ -35,7 +35,7 @@ enum oci_kind { OCI_OTHER, OCI_CREATE, OCI_RUN, OCI_EXEC };
 
 struct oci_args {
 	enum oci_kind kind;
-	const char *bundle;  /* the folder of config.json */
+	const char *bundle;  /* the directory of config.json */
 	const char *process; /* of OCI_EXEC: the file, or NULL */
 };
 

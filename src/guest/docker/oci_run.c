@@ -104,7 +104,7 @@ static int open_root(const char *bundle, const char *config)
 	return fd < 0 ? -errno : fd;
 }
 
-/* ---- the folder that containers with the same bundle share ---- */
+/* ---- the directory that containers with the same bundle share ---- */
 
 static char *folder_name(const char *dir, const char *bundle)
 {
@@ -278,8 +278,8 @@ static int edit_container(const struct oci_host *host, const struct oci_args *ar
 	return strcmp(old, new) ? file_replace(path, new, err) : 0;
 }
 
-/* The container was made with the folder in it: its config, in the folder where runc is called,
- * says so. */
+/* The container was made with the directory in it: its config, in the directory where runc is
+ * called, says so. */
 static bool has_folder(const char *bundle)
 {
 	AUTO_FREE char *path = xasprintf("%s/config.json", bundle), *text = NULL;

@@ -58,7 +58,7 @@ static void become_child(const struct child *c, const struct guest_user *u)
 	}
 }
 
-/* An asked-for folder must be there; otherwise the workspace, the home or the top will do. */
+/* An asked-for directory must be there; otherwise the workspace, the home or the top will do. */
 static void enter_folder(const struct child *c, const struct guest_user *u)
 {
 	const char *asked = c->spec->cwd, *work = c->facts->workdir;

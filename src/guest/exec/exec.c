@@ -146,7 +146,7 @@ void exec_hang_up(struct execs *x, struct exec *e)
 		return;
 	}
 	e->state = EXEC_ORPHAN;
-	/* The group is not there yet when the child has not come as far as setsid. */
+	/* The group does not exist yet when the child has not come as far as setsid. */
 	(void)kill(e->pid, SIGHUP);
 	(void)kill(-e->pid, SIGHUP);
 	(void)kill(-e->pid, SIGCONT);

@@ -27,7 +27,7 @@
 #define EXEC_KILL_MS 2000
 /* What the program itself wrote is in the pipe when it ends and is always delivered, however
  * slow the client. A grandchild may hold the pipe for ever (ssh then hangs) or print a little
- * late (`> >(tee log)`; an immediate close would lose that). So output goes on until the end of
+ * late (`> >(tee log)`; an immediate close would lose that). So output continues until the end of
  * the pipe, or so long without a byte, or so long in all; then EXIT is sent and the pipe closed. */
 #define EXEC_SILENCE_MS 500
 #define EXEC_DRAIN_MS 2000

@@ -8,7 +8,7 @@
 #include "lib/base/fs/dir.h"
 #include "lib/base/str.h"
 
-/* Jobs of an interactive shell have groups of their own, but its session. */
+/* Jobs of an interactive shell have their own groups, but its session. */
 void session_kill(pid_t session, int signo)
 {
 	AUTO_DIR DIR *d = opendir("/proc");

@@ -147,7 +147,7 @@ static int put_sudo(const struct kit *k, struct err *err)
 	if (!place_is_program("/usr/bin/sudo")) {
 		say_graft("sudo", "ours");
 		r = place_copy("/usr/bin/sudo", k->sudo, 04755, err);
-		/* where /bin is a folder of its own, an image's PATH may have no other */
+		/* where /bin is its own directory, an image's PATH may have no other */
 		return r < 0 ? r : place_link("/bin/sudo", "/usr/bin/sudo", err);
 	}
 	say_graft("sudo", "image");

@@ -26,7 +26,7 @@ void place_touch(const char *path)
 	(void)utimensat(AT_FDCWD, path, times, 0);
 }
 
-/* Of the folder that path is in. */
+/* Of the directory that path is in. */
 static void touch_above(const char *path)
 {
 	char above[MAX_PATH];

@@ -23,9 +23,9 @@ void place_set_time(int64_t at);
 bool place_is_program(const char *path);
 /* The text of a regular file; "" when there is none. NULs end it. */
 int place_read(const char *path, char **ret, struct err *err) MUST_CHECK;
-/* mkdir -p. What is there must be a folder and stays as it is. */
+/* mkdir -p. What is there must be a directory and stays as it is. */
 int place_dir(const char *path, mode_t mode, uid_t id, struct err *err) MUST_CHECK;
-/* A file of root's. The folder must be there. */
+/* A file of root's. The directory must be there. */
 int place_text(const char *path, const char *text, mode_t mode, struct err *err) MUST_CHECK;
 /* The same with the bytes of a file. */
 int place_copy(const char *path, int from, mode_t mode, struct err *err) MUST_CHECK;

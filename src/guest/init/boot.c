@@ -124,7 +124,7 @@ static int wait_path(const char *path, unsigned timeout_ms)
 	return 0;
 }
 
-/* Empties the initramfs, which is memory: files first, then their folder. */
+/* Empties the initramfs, which is memory: files first, then their directory. */
 static void empty_folder(const char *dir)
 {
 	AUTO_DIR DIR *d = opendir(dir);

@@ -52,5 +52,5 @@ void net_hold_on_event(struct net_hold *h);
 void net_hold_on_timer(struct net_hold *h);
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status);
 void net_hold_on_close(struct net_hold *h, uint32_t id, uint32_t idx);
-/* Edge is gone: all packets go on. */
+/* Edge is gone: all packets continue. */
 void net_hold_drop_all(struct net_hold *h);

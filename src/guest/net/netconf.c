@@ -89,7 +89,7 @@ static void write_resolv(void)
 		log_warn("%s", err.text);
 }
 
-/* Only when nobody has made one. The folder above is made too, for the same owner. */
+/* Only when nobody has made one. The directory above is made too, for the same owner. */
 static int write_new(
 	const char *folder, const char *name, const char *text, mode_t mode, uid_t uid, gid_t gid)
 {

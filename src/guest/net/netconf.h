@@ -18,6 +18,6 @@
 void netconf_env(struct env *e);
 /* resolv.conf, dockerd's settings, sudo's list of variables. What fails is logged and left. */
 void netconf_write(void);
-/* The new text of resolv.conf, or NULL when the one that is there (NULL: none) is the user's. */
+/* The new text of resolv.conf, or NULL when the one that exists (NULL: none) is the user's. */
 const char *netconf_resolv(const char *old);
 extern const char netconf_daemon_json[];

@@ -18,7 +18,7 @@
 
 #define SYS_PORTS "/sys/class/virtio-ports"
 #define OPEN_MS 5000
-/* A port that is not there at all is looked for less often. */
+/* A port that does not exist at all is looked for less often. */
 #define SEARCH_MS 200
 /* What a client says first (RFC 9113, 3.4). */
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -239,7 +239,7 @@ static bool host_is_there(const struct port *p)
 	return poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP);
 }
 
-/* Read before anything is said: it may be yet another host that is there now. */
+/* Read before anything is said: it may be yet another host that exists now. */
 static void pause_is_over(struct port *p)
 {
 	p->pause_end = 0;

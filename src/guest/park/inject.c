@@ -213,8 +213,8 @@ static int find_insn(struct inject *in)
 	return 0;
 }
 
-/* A sequence that was under way must be begun again: the kernel sees that when the thread goes on,
- * unless it has seen it elsewhere before. */
+/* A sequence that was under way must be begun again: the kernel sees that when the thread
+ * continues, unless it has seen it elsewhere before. */
 static void note_rseq(struct inject *in)
 {
 	struct rseq_config c = {0};
@@ -294,7 +294,7 @@ int inject_end(struct inject *in)
 		ptrace(PTRACE_INTERRUPT, in->pid, NULL, NULL) < 0 ||
 		ptrace(PTRACE_CONT, in->pid, NULL, NULL) < 0)
 		return -errno;
-	/* On the way out of the stop that follows the kernel goes on with an interrupted call. */
+	/* On the way out of the stop that follows the kernel continues with an interrupted call. */
 	if (wait_for(in->pid, PTRACE_CONT, is_event) < 0)
 		return -EIO;
 	return (int)r;

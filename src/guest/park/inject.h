@@ -49,5 +49,5 @@ int64_t inject_call(struct inject *in, long nr, const uint64_t args[6]) MUST_CHE
 int inject_put(const struct inject *in, uint64_t at, const void *p, size_t n) MUST_CHECK;
 int inject_get(const struct inject *in, uint64_t at, void *p, size_t n) MUST_CHECK;
 int inject_end(struct inject *in) MUST_CHECK;
-/* Lets it go on. */
+/* Lets it continue. */
 void inject_release(struct inject *in);

@@ -37,8 +37,8 @@ static void read_again(const char *path)
 		n += (size_t)k;
 }
 
-/* The folders that /setup and /trust write in. The first file of a boot costs the disk's maps of
- * free blocks and inodes: with a file that is gone again they are in memory. */
+/* The directories that /setup and /trust write in. The first file of a boot costs the disk's maps
+ * of free blocks and inodes: with a file that is gone again they are in memory. */
 static const char *const written[] = {
 	"/etc", "/etc/ssl/certs", "/etc/sudoers.d", "/usr/local/share/ca-certificates", TRUST_DIR};
 

@@ -228,7 +228,7 @@ static int read_all_mounts(struct park_list *l)
 	return r;
 }
 
-/* ---- open files and folders ---- */
+/* ---- open files and directories ---- */
 
 static const struct park_mount *find_mount(const struct park_list *l, uint64_t id)
 {

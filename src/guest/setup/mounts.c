@@ -35,7 +35,7 @@ static int need_share(struct mounts *m, struct err *err)
 
 	if (m->shared)
 		return 0;
-	/* The folder above is everybody's: the CA that programs are told to read is in it
+	/* The directory above is everybody's: the CA that programs are told to read is in it
 	 * (trust.h). */
 	(void)mkdir(TRUST_DIR, 0755);
 	(void)mkdir(MOUNTS_DIR, 0700);
@@ -47,7 +47,7 @@ static int need_share(struct mounts *m, struct err *err)
 	return 0;
 }
 
-/* The length of the first part of the path that is not there; 0 when all of it is. */
+/* The length of the first part of the path that does not exist; 0 when all of it is. */
 static size_t missing_prefix(const char *path)
 {
 	char part[GUEST_MAX_PATH];

@@ -19,7 +19,7 @@
 
 /* The certificates are called "sbx-0", "sbx-1" and so on. -EMSGSIZE above the limit. */
 int jks_from_pem(const char *bundle, uint8_t **ret, size_t *ret_n) MUST_CHECK;
-/* A copy of the store with the certificate under that name; with an empty one the name is left out.
+/* A copy of the store with the certificate under that name; with an empty one the name is omitted.
  * -EBADMSG when the store is none, has keys in it, or has another password. */
 int jks_put(struct slice store, const char *alias, struct slice der, uint8_t **ret,
 	size_t *ret_n) MUST_CHECK;

@@ -120,7 +120,7 @@ static char *below_trust(const char *root, const char *path)
 	return xasprintf("%s%s", root, path);
 }
 
-/* The text, or "" for a file that is not there. */
+/* The text, or "" for a file that does not exist. */
 static int read_or_empty(const char *path, char **ret, struct err *err)
 {
 	int r = file_read(path, ret);
@@ -200,7 +200,7 @@ static int link_hash(const char *root, uint32_t hash, struct err *err)
 }
 
 /* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the
- * user's whose name cannot be read is in the bundle all the same. */
+ * user's whose name cannot be read is in the bundle anyway. */
 static int link_hashes(const char *root, const char *pem, struct err *err)
 {
 	uint32_t hash;

@@ -19,7 +19,7 @@ int answer_put_data(struct exchange *x, struct slice data) MUST_CHECK;
 int answer_put_end(struct exchange *x, struct http_headers *trailers) MUST_CHECK;
 
 /* scrub.c: every byte of an answer passes here, and may be changed or held back, on its way to the
- * answer_put_* functions. -EBADMSG: it cannot be looked through, the exchange fails. */
+ * answer_put_* functions. -EBADMSG: it cannot be searched, the exchange fails. */
 int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *resp) MUST_CHECK;
 int answer_scrub(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 int answer_scrub_end(
@@ -29,7 +29,7 @@ int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data) MU
 /* What was kept back of them. */
 int answer_scrub_raw_end(struct exchange *x) MUST_CHECK;
 void answer_scrub_done(struct origin *o, struct exchange *x);
-/* A decoder has more than edge had room for: answer_scrub_more goes on when there is room. The
+/* A decoder has more than edge had room for: answer_scrub_more continues when there is room. The
  * answer's end may be waiting behind it. */
 bool answer_has_more(const struct exchange *x);
 int answer_scrub_more(struct origin *o, struct exchange *x) MUST_CHECK;

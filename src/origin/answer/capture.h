@@ -13,7 +13,7 @@
 
 #define CAPTURE_MAX_ANSWER (2U << 20) /* content of one response, decoded */
 #define CAPTURE_MAX_KEPT (16U << 20)  /* of all that are held */
-/* A final head of x's response: 1 when it and the content are held, 0 when it goes on. */
+/* A final head of x's response: 1 when it and the content are held, 0 when it continues. */
 int capture_begin(struct exchange *x, const struct http_resp *resp) MUST_CHECK;
 int capture_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 /* The content is whole: takes the fields out, and gives their number and the head. Its text is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an answer is looked through for the value before edge has it: heads, content and
- * trailers. Content that is coded all the same (identity was asked for) is decoded first, and
- * goes on decoded. What comes out of a decoder may be much more than went in, so bytes wait
+/* Where an answer is searched for the value before edge has it: heads, content and
+ * trailers. Content that is coded anyway (identity was asked for) is decoded first, and
+ * continues decoded. What comes out of a decoder may be much more than went in, so bytes wait
  * here, coded, until edge has read; meanwhile nothing more is read from the server. */
 #include "answer.h"
 
@@ -304,7 +304,7 @@ static int pour_scrub(struct exchange *x)
 	return 0;
 }
 
-/* All of the content came: what was held of it goes on. */
+/* All of the content came: what was held of it continues. */
 static int let_go(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = x->scrub;

@@ -9,7 +9,7 @@
 
 #define ROUNDS 16	/* then the others have their turn */
 #define SPARE 1024	/* of a head, beside what the request has */
-#define HEAD_ROOM 16384 /* kept for the next head; a larger one is made anew */
+#define HEAD_ROOM 16384 /* kept for the next head; a larger one is created again */
 
 struct h1 {
 	struct exchange *x;

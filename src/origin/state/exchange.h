@@ -40,7 +40,7 @@ struct talk {
 	uint8_t *head; /* the payload that req points into; kept while it may be sent again */
 	size_t n_head;
 	struct arena req_arena;
-	struct http_req req; /* judged: no sentinel is in it */
+	struct http_req req; /* judged: no placeholder is in it */
 	struct canon_reader frames;
 	struct canon_flow up, down;
 	struct ws ws;	   /* of EXCHANGE_RAW: where the server is in a frame */

@@ -21,7 +21,7 @@
 #define ORIGIN_IDLE_MS 900000	  /* of an exchange: models think for minutes */
 #define ORIGIN_KEEP_MS 55000	  /* a line that nobody uses; servers often say 60 s */
 #define ORIGIN_TOKEN_MS 60000	  /* for a token endpoint's answer */
-#define ORIGIN_FLIGHT_MS 90000	  /* for the answer to somebody else's refresh */
+#define ORIGIN_FLIGHT_MS 90000	  /* for the answer to another user's refresh */
 #define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
 #define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are signed (lib/secret/sigv4): what the guest signed is read before its
- * sentinels are removed, and signed again when the value is there. A body that must be hashed is
+ * placeholders are removed, and signed again when the value is there. A body that must be hashed is
  * kept until it is whole; one in signed chunks is signed on its way. Either waits in `due` for
  * the line. */
 #include "sign.h"

@@ -12,7 +12,7 @@
 #include "src/origin/state/state.h"
 
 #define SIGN_MAX_KEPT (32U << 20) /* content of all exchanges that waits to be signed or sent */
-/* Before slot_judge takes the sentinels out: what the guest signed. */
+/* Before slot_judge takes the placeholders out: what the guest signed. */
 void sign_read(struct origin *o, struct exchange *x);
 /* After it: NULL, or why it cannot be signed again. A request without signature loses its slot. */
 const char *sign_refusal(struct exchange *x);

@@ -179,7 +179,7 @@ enum origin_outcome slot_judge(
 	}
 	if (pick_slot(o, x) < 0)
 		return ORIGIN_BAD_REQUEST;
-	/* What is compressed cannot be looked through. */
+	/* What is compressed cannot be searched. */
 	if (o->config.has) {
 		slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),

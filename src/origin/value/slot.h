@@ -13,10 +13,10 @@
 /* slot.c */
 void slot_remove_header(struct http_headers *headers, struct slice name);
 /* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where
- * the credential stands. Removes sentinels, in place. */
+ * the credential stands. Removes placeholders, in place. */
 enum origin_outcome slot_judge(
 	struct origin *o, struct exchange *x, char ret_where[ORIGIN_MAX_WHERE]) MUST_CHECK;
-/* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without sentinels. */
+/* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without placeholders. */
 enum origin_outcome slot_judge_trailers(
 	const struct origin *o, struct http_headers *trailers) MUST_CHECK;
 /* Puts the value into the request: the header of x->slot, its text in v->text. -EINVAL: the value

@@ -311,8 +311,8 @@ bool token_orphan(struct origin *o, struct exchange *x)
 	return true;
 }
 
-/* Those that waited for this refresh have its answer; or go on with one of theirs, when the server
- * has not seen it; or fail as it did. */
+/* Those that waited for this refresh have its answer; or continue with one of theirs, when the
+ * server has not seen it; or fail as it did. */
 void token_land(struct origin *o, struct exchange *x)
 {
 	bool was_sent = x->n_tries > 0;

@@ -23,10 +23,10 @@ bool token_needs_value(const struct exchange *x);
 int token_fill(struct exchange *x, const struct value *v) MUST_CHECK;
 /* Gives the line what it takes of the content. */
 void token_push(struct origin *o, struct exchange *x);
-/* Edge is gone: what was sent goes on without it, since the server may give out a token once only.
- * False when there is nothing to go on with. */
+/* Edge is gone: what was sent continues without it, since the server may give out a token once
+ * only. False when there is nothing to continue with. */
 bool token_orphan(struct origin *o, struct exchange *x) MUST_CHECK;
-/* Its refresh is over: whoever waits for it goes on. */
+/* Its refresh is over: whoever waits for it continues. */
 void token_land(struct origin *o, struct exchange *x);
 void token_drop(struct origin *o, struct exchange *x);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and
- * sentinels to edge once the vault has them. */
+ * placeholders to edge once the vault has them. */
 #include "value.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ static int scrub_sent(struct origin *o, struct exchange *x)
 static const char *const dropped[] = {"content-encoding", "content-length", "content-md5", "digest",
 	"content-digest", "etag", "accept-ranges"};
 
-/* Takes a head and content that are already clean; they pass through the scrubber all the same. */
+/* Takes a head and content that are already clean; they pass through the scrubber anyway. */
 static int put_answer(struct origin *o, struct exchange *x, struct slice head, struct slice body)
 {
 	struct http_headers none = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The value comes from the vault on a stream of its own, into memory that is locked and in no
+/* The value comes from the vault on its own stream, into memory that is locked and in no
  * core. It stays there while this process may use it: the keeper ends the process when it was
  * changed or removed. */
 #include "value.h"
@@ -47,7 +47,7 @@ void value_wipe_all(struct origin *o)
 		wipe_value(o, &o->value[i]);
 }
 
-/* Every exchange that waits goes on, or ends with the reason. */
+/* Every exchange that waits continues, or ends with the reason. */
 static void tell_all(struct origin *o, const struct value *v, const char *why_not)
 {
 	enum origin_which which = (enum origin_which)(v - o->value);

@@ -130,7 +130,7 @@ static void take_file(struct import *im, const struct agent *a, const char *path
 	im->v[im->n++] = (struct import_file){.path = xstrdup(path), .text = TAKE(clean)};
 }
 
-/* Folders that wait to be looked at: no call inside a call for what lies inside each other. */
+/* Directories that wait to be looked at: no call inside a call for what lies inside each other. */
 struct todo {
 	char *v[IMPORT_MAX_FILES];
 	size_t n;
@@ -271,7 +271,7 @@ static bool has_line(const char *text, const char *key, size_t n)
 	return false;
 }
 
-/* Keys of ours that are not there go in front, where no table has begun; tables of ours behind. */
+/* Keys of ours that do not exist go in front, where no table has begun; tables of ours behind. */
 static char *merge_toml(const char *have, const char *seed)
 {
 	const char *table = seed[0] == '[' ? seed : strstr(seed, "\n[");

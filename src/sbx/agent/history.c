@@ -20,7 +20,7 @@
 
 #define HASH_BYTES 8
 
-/* ".claude/projects" as the name of one folder. */
+/* ".claude/projects" as the name of one directory. */
 static char *flat_name(const char *path)
 {
 	char *name = xstrdup(path + (path[0] == '.'));
@@ -73,7 +73,7 @@ int history_add(const struct agent *a, json_t *body, struct problem *p)
 	return r == 0 ? note_workspace(folder, api_str(first, "host"), &p->err) : r;
 }
 
-/* Only what history_add made: below our own folder. */
+/* Only what history_add made: below our own directory. */
 static bool is_ours(const char *path)
 {
 	AUTO_FREE char *root = paths_get(PATHS_STATE, "history");

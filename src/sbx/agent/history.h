@@ -17,10 +17,10 @@
 #include "lib/rules/agent/agent.h"
 #include "lib/client/api/api.h"
 
-/* Makes the folders and puts the mounts into the request. A sandbox without a workspace has
+/* Makes the directories and puts the mounts into the request. A sandbox without a workspace has
  * none. */
 int history_add(const struct agent *a, json_t *body, struct problem *p) MUST_CHECK;
-/* The folder that the mounts of this sandbox lie in, on the heap; NULL: none. */
+/* The directory that the mounts of this sandbox lie in, on the heap; NULL: none. */
 char *history_folder(const json_t *sandbox);
-/* Removes that folder unless another sandbox (of the list) refers to it: -EBUSY names it. */
+/* Removes that directory unless another sandbox (of the list) refers to it: -EBUSY names it. */
 int history_remove(const char *folder, const json_t *list, struct problem *p) MUST_CHECK;

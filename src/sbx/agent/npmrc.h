@@ -28,7 +28,7 @@ struct npmrc {
 void npmrc_done(struct npmrc *n);
 #define AUTO_NPMRC CLEANUP(npmrc_done)
 
-/* Values that are there already stay. */
+/* Values that exist already stay. */
 void npmrc_take(struct npmrc *n, struct slice text);
 /* Everything there is; registry is filled afterwards. */
 int npmrc_read(struct npmrc *ret, struct err *err) MUST_CHECK;

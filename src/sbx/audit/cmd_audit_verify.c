@@ -42,7 +42,7 @@ static char *verdict_verify(const struct audit_report *rep)
 		rep->seq, rep->segment, rep->offset, audit_bad_text(rep->bad));
 }
 
-/* Files that are there: a pruned log does not begin with the first. */
+/* Files that exist: a pruned log does not begin with the first. */
 static uint64_t n_segments(const struct audit_report *rep)
 {
 	return rep->cut_seq && rep->segment >= rep->cut_segment

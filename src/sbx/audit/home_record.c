@@ -165,7 +165,7 @@ static bool is_left_out(const char *name)
 	return str_starts(name, "known_hosts") || strchr(name, '\n') != NULL;
 }
 
-/* Folders are put aside, everything else is hashed; false when there is no such name. */
+/* Directories are put aside, everything else is hashed; false when there is no such name. */
 static bool look_at(struct record *r, const char *group, int home, const char *path, char **ret_dir)
 {
 	char hash[HASH_HEX + 1];

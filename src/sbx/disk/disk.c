@@ -44,7 +44,7 @@ bool template_is_there(const char *name)
 	return m && !json_object_get(m, "broken");
 }
 
-/* A template is a folder of plain files. */
+/* A template is a directory of plain files. */
 int template_remove_dir(const char *dir)
 {
 	AUTO_DIR DIR *d = opendir(dir);
@@ -155,7 +155,7 @@ static int run_helper(
 	return status == 0 ? 0 : say_failed(name, status, p);
 }
 
-/* What the helper says about it; its list of files is made anew. */
+/* What the helper says about it; its list of files is created again. */
 static json_t *read_facts(const char *dir)
 {
 	AUTO_FREE char *path = xasprintf("%s/manifest.json", dir);

@@ -6,7 +6,7 @@
  *          lines on fd 3 ("PP text") drive the bar, and published through a draft. A sandbox is
  *          saved by having sbxd make what its disks hold layers, which are linked into a draft on
  *          its template.
- * Trust    The user's own folders; the helper's lines are cleaned before they are shown.
+ * Trust    The user's own directories; the helper's lines are cleaned before they are shown.
  * Limits   TEMPLATE_MAX_LINE bytes a line; the helper has its own time limit. TEMPLATE_FREEZE_MS.
  * See      image/README, lib/vm/template/template.h, disk_save.c
  */
@@ -23,9 +23,9 @@ bool template_is_there(const char *name);
 /* Runs the helper and shows its progress. extra is NULL-terminated further arguments, or NULL. */
 int template_build(const char *name, const char *const *extra, struct problem *p) MUST_CHECK;
 /* When it is missing: asks on a terminal and builds; without a terminal fails with the command.
- * One that is there is checked, which shows progress the first time. */
+ * One that exists is checked, which shows progress the first time. */
 int template_require(const char *name, struct problem *p) MUST_CHECK;
-/* Removes a folder with the files in it. */
+/* Removes a directory with the files in it. */
 int template_remove_dir(const char *dir) MUST_CHECK;
 /* What template_list says of it, or NULL. */
 json_t *template_manifest(const char *name);

@@ -109,7 +109,7 @@ static void check_folders(struct check *c)
 	check_set(c, CHECK_PASS, "owned by you and writable");
 }
 
-/* Of the nearest folder that is there already. */
+/* Of the nearest directory that exists already. */
 static int free_bytes(char *dir, uint64_t *ret)
 {
 	struct statvfs vfs;
@@ -230,7 +230,7 @@ static void check_version(struct check *c)
 	}
 }
 
-/* Looks at a vault that is there; makes none. */
+/* Looks at a vault that exists; makes none. */
 static void check_vault(struct check *c)
 {
 	AUTO_JSON json_t *s = NULL;

@@ -62,7 +62,7 @@ static void sorted_rows(const struct audit_view *v, struct rows *ret)
 		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 
-/* What a person asks about, each under a heading of its own. */
+/* What a person asks about, each under its own heading. */
 enum section { BLOCKED, ALLOWED, UNCONNECTED, SILENT, SECTIONS };
 
 static const char *const titles[SECTIONS] = {

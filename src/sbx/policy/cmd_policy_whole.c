@@ -190,7 +190,7 @@ static int put_whole(struct slice text, struct problem *p)
 	return 0;
 }
 
-/* True when it may go on. */
+/* True when it may continue. */
 static bool is_wanted(const struct opts *o, const char *verb, const char *what)
 {
 	if (opts_has(o, "yes"))

@@ -146,7 +146,8 @@ static void print_credentials(const json_t *s)
 		row_inspect("credential", api_str(s, "credentials_error"));
 }
 
-/* What the guest says about sessions that go on by themselves; it may have other things to do. */
+/* What the guest says about sessions that continue by themselves; it may have other things to
+ * do. */
 static void add_sessions(json_t *s, const char *ref)
 {
 	AUTO_JSON json_t *stats = NULL;

@@ -57,7 +57,7 @@ static int remove_one(const char *ref, bool force, bool history)
 	return folder ? end_history(folder, history) : EXIT_OK;
 }
 
-/* True when it may go on. */
+/* True when it may continue. */
 static bool is_wanted(const struct opt_list *names, bool force)
 {
 	const char *first = names->v[0];
@@ -82,7 +82,7 @@ static bool is_wanted(const struct opt_list *names, bool force)
 	return ui_confirm("Remove these %zu sandboxes and their disks?", n);
 }
 
-/* A typo is found before the question, not after it. Those that exist are removed all the same. */
+/* A typo is found before the question, not after it. Those that exist are removed anyway. */
 static int check_there(const struct opts *o, struct opt_list *ret)
 {
 	int status = EXIT_OK;

@@ -26,7 +26,7 @@ static const struct opt_def opts[] = {
 /* What the arguments come to. */
 struct plan {
 	const char *agent; /* NULL: not said */
-	const char *name;  /* NULL: made from agent and folder */
+	const char *name;  /* NULL: made from agent and directory */
 	const char *const *paths;
 	size_t n_paths;
 	json_t *there; /* the sandbox, when it exists */
@@ -67,7 +67,7 @@ static int fail_unknown(const char *word, struct problem *p)
 		p, -ENOENT, is_folder(word) ? "sbx run shell ./%s" : "sbx agent ls", word);
 }
 
-/* [AGENT] [PATH...], or the name of a sandbox that is there. */
+/* [AGENT] [PATH...], or the name of a sandbox that exists. */
 static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
 {
 	const char *word = o->args.n > 0 ? o->args.v[0] : NULL;

@@ -546,7 +546,7 @@ static int get_ready(
 	return r == 0 ? history_add(c->agent, c->body, p) : r;
 }
 
-/* How the home folder was before the sandbox ran for the first time; `sbx prove` looks again. It
+/* How the home directory was before the sandbox ran for the first time; `sbx prove` looks again. It
  * guards nothing, so a sandbox goes without when it cannot be had. */
 static char *take_home(void)
 {

@@ -63,7 +63,7 @@ bool create_is_agent(const char *word);
 /* --import-config=list: shows what would be copied; true, and the exit status, when nothing else
  * is to be done. */
 bool create_only_lists(const struct opts *o, const char *agent, int *ret_status);
-/* paths may be empty: then cwd decides whether the current folder is shared or nothing. */
+/* paths may be empty: then cwd decides whether the current directory is shared or nothing. */
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;
 /* quiet: no block of facts. The running sandbox in *ret. */

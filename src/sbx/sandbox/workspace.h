@@ -27,7 +27,7 @@ void workspace_done(struct workspace *w);
 /* *ret must be all zero. */
 int workspace_parse(
 	const char *arg, bool force, struct workspace *ret, struct problem *p) MUST_CHECK;
-/* A sandbox name made of agent and folder: "shell-my-project". host NULL: the agent alone. */
+/* A sandbox name made of agent and directory: "shell-my-project". host NULL: the agent alone. */
 void workspace_default_name(const char *agent, const char *host, char *buf, size_t size);
 /* For people: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
 char *workspace_describe(const char *host, const char *guest, bool ro);

@@ -163,7 +163,7 @@ static int check_locked(bool *ret_new, struct problem *p)
 	if (r < 0)
 		return r;
 	*ret_new = api_int(s, "generation") == 0;
-	/* a vault that is not there yet may be made with a passphrase */
+	/* a vault that does not exist yet may be made with a passphrase */
 	return !json_is_true(json_object_get(s, "locked")) &&
 	       strcmp(api_str(s, "state"), "empty") != 0;
 }

@@ -53,7 +53,7 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p)
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "--what is empty");
 }
 
-/* Whatever is no file with bytes is left out: sockets, pipes, folders. */
+/* Whatever is no file with bytes is omitted: sockets, pipes, directories. */
 static int give_places(struct walk *w, int dir, const char *name)
 {
 	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -118,7 +118,7 @@ static bool is_other(const char *name)
 	return !is_root(name) && !is_docker(name) && !is_log(name);
 }
 
-/* The files in its folders too, one level down. */
+/* The files in its directories too, one level down. */
 static int each_below(struct walk *w, const char *path)
 {
 	AUTO_DIR DIR *dir = opendir(path);
@@ -164,7 +164,7 @@ static bool is_wanted(const char *link, const struct stat *st, enum scan_place p
 	return place == SCAN_RAM ? is_ram : !is_memfd;
 }
 
-/* The sandbox's own layers are places of their own. */
+/* The sandbox's own layers are their own places. */
 static void note_own(const char *dir_path, struct seen *seen, size_t *n, size_t max)
 {
 	AUTO_DIR DIR *dir = opendir(dir_path);

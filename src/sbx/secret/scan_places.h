@@ -24,7 +24,7 @@ enum scan_place {
 	SCAN_DOCKER, /* its docker disk: the same */
 	SCAN_LOGS,   /* what sbx wrote down about it and about itself */
 	SCAN_AUDIT,  /* the audit logs of all sandboxes */
-	SCAN_FILES,  /* everything else in its two folders, and the registry and the policy */
+	SCAN_FILES,  /* everything else in its two directories, and the registry and the policy */
 	SCAN_BASE,   /* the layers below its own, of the template; only when it is asked for */
 	SCAN_N_PLACES,
 };
@@ -37,7 +37,7 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p) MUST_CH
 #define SCAN_USUAL ((1U << SCAN_BASE) - 1)
 
 typedef int scan_file_fn(void *arg, enum scan_place place, int fd, struct problem *p);
-/* `sandbox` is what the API says about it. What ends or vanishes meanwhile is left out; what cannot
+/* `sandbox` is what the API says about it. What ends or vanishes meanwhile is omitted; what cannot
  * be opened is an error, since a place that was not looked at proves nothing. */
 int scan_place_each(const json_t *sandbox, enum scan_place place, scan_file_fn *fn, void *arg,
 	struct problem *p) MUST_CHECK;

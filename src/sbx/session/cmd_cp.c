@@ -50,7 +50,7 @@ struct report {
 struct copy {
 	struct place src, dst;
 	bool follow, quiet;
-	char as[256];	     /* the name of the source, under which it lands in a folder */
+	char as[256];	     /* the name of the source, under which it lands in a directory */
 	struct cp_dest dest; /* the side on the host, resolved */
 	struct tree_guard guard;
 	struct stat *closed; /* of guard */
@@ -304,7 +304,8 @@ static int check_source(const struct copy *c, struct problem *p)
 	return err_errno(&p->err, -ENOENT, "cannot find '%s'", c->src.path);
 }
 
-/* The last component is copied as it is; the path to it, and what is in a folder, is followed. */
+/* The last component is copied as it is; the path to it, and what is in a directory, is
+ * followed. */
 static int find_source(struct copy *c, struct problem *p)
 {
 	CLEANUP(cp_dest_done) struct cp_dest above = {0};

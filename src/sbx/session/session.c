@@ -47,7 +47,7 @@ int live_end(struct live *l, int status)
 
 /* ---- what the guest says ---- */
 
-/* The answer to ATTACH: it has ended, or the sandbox was started anew since. */
+/* The answer to ATTACH: it has ended, or the sandbox was started again since. */
 static int no_session(struct live *l, struct slice text, struct problem *p)
 {
 	(void)err_set(&p->err, -ESRCH, "%.*s", (int)MIN(text.n, (size_t)200), (const char *)text.p);
@@ -473,7 +473,7 @@ static void ask_to_detach(struct live *l)
 
 static void prepare_session(struct live *l)
 {
-	/* Before ATTACHED it is not known where the input goes on. */
+	/* Before ATTACHED it is not known where the input continues. */
 	if (l->ended || !l->started || l->suspended || l->broke_ms)
 		return;
 	live_send_input(l);
@@ -553,7 +553,7 @@ static int begin_session(struct live *l, struct problem *p)
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
 }
 
-/* The terminal as a shell wants it, when the program that changed it goes on elsewhere. */
+/* The terminal as a shell wants it, when the program that changed it continues elsewhere. */
 static void tidy_up(struct live *l, int r)
 {
 	struct bufq q;

@@ -74,7 +74,7 @@ int live_read_input(struct live *l)
 		return 0;
 	}
 	l->in_open = false; /* a read error ends the input too: what came is what there is */
-	/* The terminal is gone; that is no ^D for a program that goes on without it. */
+	/* The terminal is gone; that is no ^D for a program that continues without it. */
 	if (live_is_kept(l)) {
 		l->drop = true;
 		l->s->left = SESSION_DETACHED;

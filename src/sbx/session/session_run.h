@@ -83,7 +83,7 @@ struct session {
 	uint64_t max_ms;		/* more time ends it with -ETIMEDOUT; 0: no limit */
 	uint64_t n_in, n_out;		/* bytes so far */
 	void (*tick)(struct session *); /* about five times a second, or NULL */
-	enum session_left left;		/* the program goes on; the status then says nothing */
+	enum session_left left;		/* the program continues; the status then says nothing */
 };
 
 /* The exit status to give: the command's, 128 + signal, 126/127 with a message when it could not be

@@ -90,7 +90,7 @@ static bool next_physical(struct parser *p, char *buf, size_t size)
 	return true;
 }
 
-/* Does it go on in the next line? The sign is taken away. */
+/* Does it continue in the next line? The sign is taken away. */
 static bool goes_on(const struct parser *p, char *s)
 {
 	size_t n = strlen(s);

@@ -305,7 +305,7 @@ void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_fail_errno(d, c, r, &err);
 		return;
 	}
-	/* Rules may be there for one that is not: it can be named all the same. */
+	/* Rules may be there for one that is not: it can be named anyway. */
 	if (req->sandbox && store_get(d->store, req->sandbox, &row, NULL) == 0)
 		m.sandbox = row.spec.name;
 	if (need_rules(d, c))
@@ -314,8 +314,8 @@ void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 /* ---- the whole ---- */
 
-/* A text that is too long for a body: a file of the same user in the state folder, used up by this.
- */
+/* A text that is too long for a body: a file of the same user in the state directory, used up by
+ * this. */
 static int read_import(const char *name, char **ret_text, size_t *ret_n, struct err *err)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "%s", name);

@@ -295,7 +295,7 @@ static void wait_exec(struct sbxd *d, struct conn *c, bool late)
 	hand_over(d, c, k);
 }
 
-/* Asks for a sign of life when there was none lately, then goes on in `fn`. */
+/* Asks for a sign of life when there was none lately, then continues in `fn`. */
 static void with_running(struct sbxd *d, struct conn *c, const char *ref, conn_wait_fn *fn)
 {
 	AUTO_ROW struct store_row row = {0};

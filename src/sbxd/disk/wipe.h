@@ -6,7 +6,7 @@
  *          running. On success the marked row is removed; otherwise it stays marked and the next
  *          start of sbxd tries again.
  * Trust    The directory belongs to the user, but symbolic links in it are never followed.
- * Limits   WIPE_MAX at work or waiting, WIPE_AT_ONCE children, WIPE_MAX_DEPTH folders deep.
+ * Limits   WIPE_MAX at work or waiting, WIPE_AT_ONCE children, WIPE_MAX_DEPTH directories deep.
  * See      tests/api
  */
 #pragma once
@@ -35,7 +35,7 @@ void wipes_done(struct sbxd *d);
 bool wipe_is_running(struct sbxd *d, const char *id);
 void wipe_start(struct sbxd *d, const char *id);
 void wipe_on_exit(struct sbxd *d, const struct loop_event *ev);
-/* The few small things in the runtime folder of a sandbox that does not run. */
+/* The few small things in the runtime directory of a sandbox that does not run. */
 void wipe_runtime(const char *id);
 /* Its directory and its spec. */
 int wipe_sandbox(const char *id) MUST_CHECK;

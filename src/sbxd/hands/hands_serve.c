@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's side of hands.h: every question is checked as if sbxd had been taken over. */
+/* The spawner's side of hands.h: every question is checked as if sbxd had been compromised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -153,7 +153,7 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 
 /* ---- the policy ---- */
 
-/* A string of an object, on the heap; untouched when it is not there. */
+/* A string of an object, on the heap; untouched when it does not exist. */
 static int take_string(json_t *o, const char *key, char **ret, struct err *err)
 {
 	json_t *v = json_object_get(o, key);

@@ -58,7 +58,7 @@ void api_create_done(struct api_create_body *c);
  * asked for, 0 when it did not. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err) MUST_CHECK;
-/* Bodies that may be left out; values are untouched when they or the field are. */
+/* Bodies that may be omitted; values are untouched when they or the field are. */
 int api_decode_start(
 	struct slice body, enum spec_accel *accel, bool *cold, struct err *err) MUST_CHECK;
 int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err) MUST_CHECK;

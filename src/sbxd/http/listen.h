@@ -17,7 +17,7 @@
 
 #define LISTEN_LOCK_MS 3000 /* for the one before, which is just ending */
 
-/* Makes a folder 0700 if need be; refuses one of another user or open to others. */
+/* Makes a directory 0700 if need be; refuses one of another user or open to others. */
 int listen_check_folder(const char *dir, struct err *err) MUST_CHECK;
 /* An fd that holds the lock, or -EBUSY. */
 int listen_lock(struct err *err) MUST_CHECK;

@@ -83,7 +83,7 @@ struct keepers {
 };
 
 void keepers_init(struct keepers *ks, const struct keeper_ops *ops);
-/* Closes the channels; the keepers go on. */
+/* Closes the channels; the keepers continue. */
 void keepers_done(struct sbxd *d);
 /* After a start of sbxd: finds those that live, notes those that died. */
 int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
@@ -96,7 +96,7 @@ struct keeper *keeper_find(struct sbxd *d, const char *id);
 bool keeper_is_pooled(const struct keeper *k);
 /* It is a sandbox's: not free, and not in the pool. */
 bool keeper_is_owned(const struct keeper *k);
-/* Makes folders and spec.json and starts the program. cold: it is to boot in any case. */
+/* Makes directories and spec.json and starts the program. cold: it is to boot in any case. */
 int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
 /* Asks it to stop, and kills it when it takes too long. */
 void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);

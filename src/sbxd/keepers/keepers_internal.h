@@ -40,7 +40,7 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k);
 /* keeper_spawn.c: as keeper_spawn for the pool: with --pool, and without a word in the registry. */
 int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct pool_seat *seat,
 	struct err *err) MUST_CHECK;
-/* The two folders and spec.json. */
+/* The two directories and spec.json. */
 int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
 /* True when a process holds the sandbox's lock. */
 bool keeper_lock_is_held(const char *id);

@@ -33,7 +33,7 @@ static void remove_file(const char *id, const char *name)
 	(void)unlink(path);
 }
 
-/* What is left of a machine in the folder of a sandbox that has never run. */
+/* What is left of a machine in the directory of a sandbox that has never run. */
 static void remove_machine(const char *id)
 {
 	static const char *const names[] = {"root.qcow2", "docker.qcow2", MARK};
@@ -397,7 +397,7 @@ bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, c
 		return false;
 	if (code < 0) {
 		log_warn("cannot claim the VM of %s: %.200s", k->id, text);
-		keeper_kill(k); /* pool_on_exit goes on */
+		keeper_kill(k); /* pool_on_exit continues */
 		return true;
 	}
 	k->pool.place = POOL_NONE;

@@ -80,7 +80,7 @@ void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
  * the registry. */
 void pool_offer(struct sbxd *d, struct spec *spec);
 void pool_take(struct sbxd *d, const char *id);
-/* True when the sandbox's machine has waited for it and is told to go on. False: start it; what
+/* True when the sandbox's machine has waited for it and is told to continue. False: start it; what
  * waited is gone. */
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);
 /* The sandbox is being removed. */

@@ -10,7 +10,7 @@
 #include "lib/secret/secret/keyring.h"
 #include "vault.h"
 
-/* The runner kills what is late; if the runner says nothing either, this is over all the same. */
+/* The runner kills what is late; if the runner says nothing either, this is over anyway. */
 #define GRACE_MS 5000
 
 static struct loop_key key_of(const struct vault *v, const struct job *j, enum vault_ev kind)

@@ -195,7 +195,7 @@ static void try_source(struct vault *v)
 		fail(v, r, &err);
 }
 
-/* A new vault whose key may be anywhere goes on to the next place. */
+/* A new vault whose key may be anywhere continues to the next place. */
 static void source_failed(struct vault *v, int r, const struct err *err)
 {
 	secret_done(&v->safe.key);

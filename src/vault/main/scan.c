@@ -40,7 +40,7 @@ static int begin(struct vault *v, struct op *op, struct err *err)
 	return 0;
 }
 
-/* Of a file: the next bytes that are there. */
+/* Of a file: the next bytes that exist. */
 static ssize_t read_file(struct op *op, uint8_t *room, size_t size)
 {
 	off_t data = lseek(op->fd, op->at, SEEK_DATA);

@@ -6,7 +6,7 @@
  * of cur; %XX in a name is a byte; what opens for writing is written to   forge=LAST
  * GETATTR of each number up to LAST and of some large ones   setattr=mode|size|times|owner|suid
  * of cur   create= suid= mknod= device= mkdir= symlink= unlink= rename=     NAME in cur; rename:
- * to NAME.moved   linkself=NAME setxattr=NAME        of cur, the link in the folder it was found
+ * to NAME.moved   linkself=NAME setxattr=NAME        of cur, the link in the directory it was found
  * in */
 #include <errno.h>
 #include <fcntl.h>

@@ -44,7 +44,7 @@ static int visit_sum(const char *path, const struct stat *st, int type, struct F
 	return 0;
 }
 
-/* What is not there is passed over: the names are guesses. */
+/* What does not exist is passed over: the names are guesses. */
 int probe_sum(int argc, char **argv)
 {
 	if (argc < 1)

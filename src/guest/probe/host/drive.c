@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs parts of probes, one after the other, until its input ends; then its folder is removed. */
+/* Runs parts of probes, one after the other, until its input ends; then its directory is
+ * removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

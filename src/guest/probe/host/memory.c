@@ -33,7 +33,7 @@ static uint64_t copy_out(pid_t pid, uintptr_t from, uintptr_t to, bool *refused)
 	return n;
 }
 
-/* What a program can write to, its own. Not a memfd: a machine's memory is looked through by
+/* What a program can write to, its own. Not a memfd: a machine's memory is searched by
  * itself. */
 static bool is_wanted(const char *line, const char *mode)
 {

@@ -22,7 +22,7 @@ static int address_unix(const char *path, struct sockaddr_un *ret_a)
 	return 0;
 }
 
-/* A path may be longer than an address holds: relative to its folder it is not. */
+/* A path may be longer than an address holds: relative to its directory it is not. */
 static const char *go_to(char *path)
 {
 	char *slash = strrchr(path, '/');
