@@ -134,7 +134,7 @@ int jail_cgroup_find(const struct jail_cgroup_host *host, char *buf, size_t size
 	if (r < 0)
 		return r;
 	if (read_text(dir, "cgroup.controllers", controllers, sizeof(controllers)) < 0)
-		return err_set(err, -ENOENT, "%s is no cgroup v2", dir);
+		return err_set(err, -ENOENT, "%s is not a cgroup v2 hierarchy", dir);
 	if (!has_word(controllers, "memory") || !has_word(controllers, "pids"))
 		return err_set(err, -ENOENT, "%s has no memory and pids controller", dir);
 	if (!is_delegated(dir))

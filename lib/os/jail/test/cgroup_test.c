@@ -63,7 +63,7 @@ static void what_is_missing_is_said(void **state)
 	put("self", "4:memory:/x\n0::/../up\n");
 	assert_none("in no cgroup v2");
 	put("self", "4:memory:/x\n0::/user/unit\n");
-	assert_none("is no cgroup v2");
+	assert_none("is not a cgroup v2 hierarchy");
 	put("fs/user/unit/cgroup.controllers", "cpu memory pidsx\n");
 	assert_none("no memory and pids");
 	put("fs/user/unit/cgroup.controllers", "cpu memory pids\n");
