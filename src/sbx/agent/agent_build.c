@@ -35,7 +35,7 @@ struct build {
 	char *version[AGENT_MAX_LIST];	   /* of each package */
 	size_t n_shown;			   /* bytes of progress that were shown */
 	json_t *packages;		   /* for the manifest */
-	char told_version[BUILD_MAX_WORD]; /* what the program says of itself */
+	char told_version[BUILD_MAX_WORD]; /* the program's own report */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -84,7 +84,7 @@ static int make_body(const struct build *b, json_t **ret, struct err *err)
 	return *ret ? 0 : err_set(err, -EINVAL, "npm registry: the URL is not UTF-8");
 }
 
-/* What a build that was killed left: its process is gone. */
+/* Files of a killed build: its process no longer exists. */
 static void remove_leftovers(void)
 {
 	AUTO_JSON json_t *list = NULL;
@@ -114,7 +114,7 @@ static int make_scratch(struct build *b, struct problem *p)
 	return r < 0 ? r : sandbox_create(body, NULL, p);
 }
 
-/* Also when somebody is impatient: a scratch sandbox holds memory and disk. */
+/* Also after Ctrl-C: a scratch sandbox uses memory and disk. */
 static void remove_scratch(const struct build *b)
 {
 	struct problem ignored = {0};
@@ -332,7 +332,7 @@ static const char *version_now(const struct build *b, const json_t *manifest, si
 	return b->a->package.v[i].b;
 }
 
-/* Says old and new; whether there is something new. */
+/* Prints old and new versions. Returns whether there is a newer one. */
 static bool compare_build(const struct build *b)
 {
 	AUTO_JSON json_t *manifest = template_manifest(b->a->name);

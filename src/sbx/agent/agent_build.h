@@ -23,6 +23,6 @@
 
 /* With the versions of the agent's file, under its name. */
 int agent_build(const struct agent *a, struct problem *p) MUST_CHECK;
-/* With the newest versions; says what changes. *ret_changed is false when there are no newer
+/* With the newest versions; prints the changes. *ret_changed is false if there are no newer
  * ones. */
 int agent_update(const struct agent *a, bool *ret_changed, struct problem *p) MUST_CHECK;

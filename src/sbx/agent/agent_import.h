@@ -32,7 +32,7 @@ struct import {
 	struct import_file v[IMPORT_MAX_FILES];
 	size_t n;
 	size_t n_left; /* files that stay */
-	/* "  copy  .claude/settings.json", "  leave ..."; NULL: nobody is told */
+	/* "  copy  .claude/settings.json", "  leave ..."; NULL: prints nothing */
 	void (*tell)(void *arg, const char *line);
 	void *arg;
 };
@@ -44,5 +44,5 @@ int import_collect(
 /* seeds: of the agent. workspace: the first one in the guest, "" when there is none. */
 void import_seed(
 	struct import *im, const struct agent_list *seeds, const char *workspace, const char *id);
-/* Into a running sandbox. What is there already is left as it is unless `over`. */
+/* Into a running sandbox. Existing files are kept unless `over`. */
 int import_write(const struct import *im, const char *ref, bool over, struct problem *p) MUST_CHECK;

@@ -16,7 +16,7 @@
 #include "lib/rules/agent/agents.h"
 #include "lib/client/api/api.h"
 
-/* All agents, read once; faults are said on the first call. Never NULL. */
+/* All agents, read once; the first call prints errors. Never NULL. */
 const struct agents *agent_need_all(void);
 /* NULL: there is no such agent. */
 const struct agent *agent_need_find(const char *name);
@@ -38,5 +38,5 @@ void agent_hosts_done(struct agent_hosts *h);
  * allowed. */
 int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 	struct agent_hosts *ret, struct problem *p) MUST_CHECK;
-/* Whether one of its credentials is set, for all sandboxes; else says how to set it. */
+/* Whether one of its credentials is set, for all sandboxes; otherwise prints how to set it. */
 bool agent_need_services(const struct agent *a);

@@ -71,7 +71,7 @@ static json_t *describe_agent(const struct agent *a, bool own, const json_t *sec
 		pairs_agent(&a->import, "path", NULL));
 }
 
-/* Without the vault everything else can still be said. */
+/* Without the vault the rest is still printed. */
 static json_t *get_secrets(void)
 {
 	struct problem ignored = {0};

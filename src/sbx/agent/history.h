@@ -20,7 +20,7 @@
 /* Makes the directories and puts the mounts into the request. A sandbox without a workspace has
  * none. */
 int history_add(const struct agent *a, json_t *body, struct problem *p) MUST_CHECK;
-/* The directory that the mounts of this sandbox lie in, on the heap; NULL: none. */
+/* The directory with the mounts of this sandbox, on the heap; NULL: none. */
 char *history_folder(const json_t *sandbox);
 /* Removes that directory unless another sandbox (of the list) refers to it: -EBUSY names it. */
 int history_remove(const char *folder, const json_t *list, struct problem *p) MUST_CHECK;

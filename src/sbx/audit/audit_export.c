@@ -49,7 +49,7 @@ static int end_log(struct check *c)
 	if (!c->is_open)
 		return 0;
 	c->is_open = false;
-	r = audit_chain_end(&c->chain); /* what is wrong stands in the report */
+	r = audit_chain_end(&c->chain); /* the report has the error */
 	if (r == 0 || r == -EBADMSG)
 		r = c->fn(c->arg, c->id, c->name, &c->chain.report);
 	audit_chain_done(&c->chain);
@@ -76,7 +76,7 @@ static int begin_log(struct check *c, const struct audit_record *rec, struct sli
 	return cut.p ? 0 : audit_chain_segment(&c->chain, 1);
 }
 
-/* What is no record goes to the chain as it is, which then says so. */
+/* An invalid record is passed to the chain, which reports it. */
 static int take_line(struct check *c, struct slice line)
 {
 	static const size_t n_begin = sizeof(AUDIT_CUT_BEGIN) - 1;

@@ -22,6 +22,6 @@ void audit_export_print_key(const struct audit_pub *pub, FILE *out);
 typedef int audit_export_fn(
 	void *arg, const char *id, const char *name, const struct audit_report *rep);
 
-/* pub NULL: the key in the file is believed. -EINVAL: this is no export. */
+/* pub NULL: the key in the file is used. -EINVAL: not an export. */
 int audit_export_check(FILE *in, const struct audit_pub *pub, struct audit_pub *ret_pub,
 	audit_export_fn *fn, void *arg, struct err *err) MUST_CHECK;

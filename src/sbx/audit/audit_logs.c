@@ -15,7 +15,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/client/api/api.h"
 
-#define LOOK_MS 1000 /* between looks for what no event told */
+#define LOOK_MS 1000 /* between checks for changes without an event */
 #define PEEK_MS 2000
 #define JOURNAL "sbxd" /* the id of the log that is no sandbox's */
 
@@ -69,7 +69,7 @@ static void settle_logs(struct audit_logs *l, struct entry *e)
 	r = e->is_wanted ? 0 : audit_last_name(l->dir, e->id, name);
 	if (!e->is_wanted)
 		e->is_wanted = r == 0 && strcmp(name, l->ref) == 0;
-	/* A log without a record yet is asked again. */
+	/* A log without a record is checked again. */
 	e->is_settled = r != -ENOENT;
 }
 
@@ -334,7 +334,7 @@ static void take_events(struct audit_logs *l)
 	}
 }
 
-/* Until something happens, at most LOOK_MS. false: nobody reads stdout any more. */
+/* Until an event, at most LOOK_MS. false: stdout has no reader any more. */
 static bool wait_for_more(struct audit_logs *l)
 {
 	struct pollfd fds[] = {{.fd = l->watch, .events = POLLIN}, {.fd = STDOUT_FILENO}};
@@ -343,7 +343,7 @@ static bool wait_for_more(struct audit_logs *l)
 	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 		return false;
 	take_events(l);
-	/* What could not be watched is looked at. */
+	/* A log that cannot be watched is polled. */
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].watch < 0)
 			l->v[i].is_dirty = true;

@@ -20,7 +20,7 @@ struct sink {
 	uint64_t n;
 };
 
-/* A pruned log begins with its cut, or nobody could check it. */
+/* A pruned log begins with its cut, otherwise it could not be verified. */
 static int put_cut(struct sink *s, const struct audit_record *rec)
 {
 	AUTO_FREE char *line = NULL;
@@ -69,7 +69,7 @@ static int export_logs(struct audit_logs *l, FILE *out, uint64_t *ret_n, struct 
 	return r;
 }
 
-/* Whole or not at all. */
+/* Written completely or not at all. */
 static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 {
 	AUTO_FILE_NEW struct file_new f = {.fd = -1};

@@ -30,7 +30,7 @@ typedef void home_change_fn(
 
 /* The record of `home` as text, on the heap. `key` is the file of the key; made when missing. */
 int home_record_take(const char *key, const char *home, char **ret, struct err *err) MUST_CHECK;
-/* Writes it into the directory `dir`, which is made. */
+/* Writes it into the directory `dir`, which is created. */
 int home_record_save(const char *dir, const char *text, struct err *err) MUST_CHECK;
 /* Calls `fn` for each difference (group NULL: in all groups); `at` says when it was last
  * changed, or is empty. Gives the number of files looked at, now and then; -ENOENT without a

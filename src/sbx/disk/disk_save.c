@@ -9,7 +9,7 @@
 #include "lib/vm/vmm/disk.h"
 #include "lib/client/api/sandbox.h"
 
-/* What a template says of itself that is not true of one made from it. */
+/* Facts of a template that do not apply to one created from it. */
 static const char *const own_facts[] = {"format", "id", "created", "files", "name", "kind",
 	"parent", "parent_id", "content", "packages"};
 

@@ -56,7 +56,7 @@ static const char *whom_to_tell(const char *key)
 	return str_starts(key, "pool.") || str_starts(key, "vm.") ? "/v1/pool" : NULL;
 }
 
-/* Without sbxd nobody runs who had to be told. */
+/* Without sbxd there are no keepers to notify. */
 static void tell_settings(const char *path)
 {
 	AUTO_JSON json_t *answer = NULL;

@@ -29,7 +29,7 @@ const struct opt_def policy_rm_opts[] = {
 
 #define ID_LEN 12 /* of a rule */
 
-/* The first argument says which kind of rule is meant; there is one. */
+/* The first argument is the kind of rule; there is one. */
 static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 {
 	static const char *const kinds[] = {"network", NULL};

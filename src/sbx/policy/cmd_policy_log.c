@@ -15,7 +15,7 @@
 #include "src/sbx/session/session.h"
 #include "lib/client/cli/when.h"
 
-#define MAX_ROWS 100000 /* of different decisions that are told apart */
+#define MAX_ROWS 100000 /* of different decisions that are shown separately */
 #define MAX_CELL 320
 #define REASON_COLUMN 5
 #define MIN_REASON 20
@@ -99,7 +99,7 @@ static void add_row(struct table *t, const struct audit_view_row *row, bool wide
 	table_add(t, cells);
 }
 
-/* Somebody reads it; a program gets all of it. */
+/* For a terminal; a program gets all of it. */
 static void fit_terminal(struct table *t)
 {
 	uint16_t rows, cols;

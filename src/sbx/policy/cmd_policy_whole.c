@@ -142,7 +142,7 @@ static bool show_diff(const struct rules *new)
 	show_lines("-", d.removed, d.n_shown_removed, d.n_removed);
 	show_lines("+", d.added, d.n_shown_added, d.n_added);
 	ui_note("%zu rules: +%zu -%zu, %zu wide", new->n, d.n_added, d.n_removed, d.n_wide);
-	/* Groups and their comments count too. */
+	/* Groups and their comments are included. */
 	return r < 0 || strcmp(before, after) != 0;
 }
 

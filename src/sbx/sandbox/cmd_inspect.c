@@ -78,7 +78,7 @@ static void print_lists(const json_t *s)
 		row_inspect("ssh-agent", json_string_value(item) ? json_string_value(item) : "");
 	json_t *env = json_object_get(s, "env"), *value;
 
-	/* Values may be secret; --json shows them to who asks for everything. */
+	/* Values may be secret; only --json shows them. */
 	json_object_foreach (env, key, value)
 		row_inspect("env", key);
 }

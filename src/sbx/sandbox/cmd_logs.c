@@ -113,7 +113,7 @@ static int ask_logs(const struct look *l, int fd)
 	return r;
 }
 
-/* Asks once and prints the answer. */
+/* Queries once and prints the reply. */
 static int look_logs(struct look *l, struct problem *p)
 {
 	AUTO_CLOSE int fd = api_stream(l->ref, API_TIMEOUT_MS, p);

@@ -138,7 +138,7 @@ static int run_ports(struct opts *o)
 	struct problem p = {0};
 	int r = 0;
 
-	/* First what closes: its place may be wanted by what opens. */
+	/* Close first: an opening port may need the freed place. */
 	for (size_t i = 0; r == 0 && i < rm->n; i++)
 		r = unpublish_one(ref, rm->v[i], json, &p);
 	if (r == 0 && add->n)

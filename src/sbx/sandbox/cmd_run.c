@@ -25,7 +25,7 @@ static const struct opt_def opts[] = {
 
 /* What the arguments come to. */
 struct plan {
-	const char *agent; /* NULL: not said */
+	const char *agent; /* NULL: not given */
 	const char *name;  /* NULL: made from agent and directory */
 	const char *const *paths;
 	size_t n_paths;

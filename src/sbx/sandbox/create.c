@@ -74,7 +74,7 @@ static int set_disk(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-/* Said with the option, else by the setting. */
+/* From the option, otherwise from the setting. */
 static int set_idle(const struct opts *o, json_t *body, struct err *err)
 {
 	AUTO_SETTINGS struct settings settings = {0};
@@ -94,7 +94,7 @@ static int set_idle(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-/* Said with the option, else by SBX_ACCEL or the setting. */
+/* From the option, otherwise from SBX_ACCEL or the setting. */
 static int set_accel(const struct opts *o, json_t *body, struct err *err)
 {
 	AUTO_SETTINGS struct settings settings = {0};
@@ -251,7 +251,7 @@ static int set_keys(json_t *ssh, const char *list, struct err *err)
 	return 0;
 }
 
-/* The agent of whoever makes the sandbox: the socket is remembered, no key. */
+/* The SSH agent of the user who creates the sandbox: the socket is stored, no key. */
 static int set_ssh_agent(const struct opts *o, json_t *body, struct err *err)
 {
 	const char *keys = opts_value(o, "ssh-agent"), *socket = getenv("SSH_AUTH_SOCK");

@@ -52,9 +52,9 @@ struct creation {
 	json_t *body;
 	const char *name; /* inside body */
 	bool force;
-	const struct opt_list *allow, *deny; /* rules of its own */
+	const struct opt_list *allow, *deny; /* rules for this sandbox only */
 	const struct agent *agent;
-	bool allow_hosts; /* what the agent needs, without asking */
+	bool allow_hosts; /* what the agent needs, without a prompt */
 	bool import;	  /* the user's own settings of the agent */
 };
 
@@ -71,5 +71,5 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 /* The rules of --deny-network, --allow-network and of the agent's hosts, for this sandbox only. */
 int create_add_rules(
 	const struct creation *c, const struct agent_hosts *h, struct problem *p) MUST_CHECK;
-/* Copies the user's settings of the agent into a running sandbox, over what is there. */
+/* Copies the user's settings of the agent into a running sandbox, over existing files. */
 int create_import(const struct creation *c, const char *ref, struct problem *p) MUST_CHECK;

@@ -93,7 +93,7 @@ static char *read_setting(void)
 	struct err err = {0};
 
 	if (settings_load(&s, &err) < 0)
-		return xstrdup("no"); /* whoever needs the settings says what is wrong */
+		return xstrdup("no"); /* the user of the settings reports the error */
 	return xstrdup(settings_get(&s, SETTINGS_GIT_IDENTITY));
 }
 

@@ -25,7 +25,7 @@ struct git_identity {
 
 void git_identity_done(struct git_identity *g);
 #define AUTO_GIT_IDENTITY CLEANUP(git_identity_done)
-/* What a new sandbox gets: empty unless both are set and the user wants it. May ask. */
+/* What a new sandbox gets: empty unless both are set and the user agrees. May prompt. */
 void git_identity_get(struct git_identity *ret);
-/* The file, on the heap; NULL when a value is none that a commit may have. */
+/* The file, on the heap; NULL if a value is not valid for a commit. */
 char *git_identity_file(const struct git_identity *g) MUST_CHECK;

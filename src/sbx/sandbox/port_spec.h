@@ -21,13 +21,13 @@
 struct port_spec {
 	char ip[2][PORT_SPEC_MAX_IP];
 	size_t n_ips;
-	bool has_ip; /* it was said */
+	bool has_ip; /* it was given */
 	unsigned host_port, port;
-	char protocol[8]; /* as said, or "" */
+	char protocol[8]; /* as given, or "" */
 };
 
 int port_spec_parse(const char *text, struct port_spec *ret, struct err *err) MUST_CHECK;
-/* The list for sbxd of all that an option says; warns about what others can reach. */
+/* The list for sbxd of all values of an option; warns about ports that other hosts can reach. */
 int port_spec_list(const struct opt_list *specs, json_t *list, struct err *err) MUST_CHECK;
 /* "127.0.0.1:18081", "[::1]:18081", "127.0.0.1:any" on the heap. */
 char *port_spec_address(const json_t *port);

@@ -43,7 +43,7 @@ static int not_there(const json_t *answer, const char *name, const char *sandbox
 	return problem_hint(p, -ENOENT, "sbx secret ls");
 }
 
-/* What goes with a name: what was set, and the tokens of a login. */
+/* Items of a name: the set credential, and the tokens of a login. */
 static const char *const with_tokens[] = {"", ".access", ".refresh"};
 
 static bool has_any(const json_t *answer, const char *name, const char *sandbox)

@@ -162,7 +162,7 @@ static int scan_sandbox(struct report *r, const char *name, const char *what, st
 	return status;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static json_t *part_to_json(const struct part *part)
 {

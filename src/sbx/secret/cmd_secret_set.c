@@ -97,7 +97,7 @@ int secret_set_run(struct opts *o)
 
 /* ---- set-custom ---- */
 
-/* What sandboxes see: it must say what it is, so that nobody takes it for a credential. */
+/* The value that sandboxes see: recognizable, so that it is not mistaken for a credential. */
 static int make_placeholder(const char *wish, char **ret, struct problem *p)
 {
 	char random[2 * RANDOM_BYTES + 1];

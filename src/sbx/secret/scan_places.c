@@ -53,7 +53,7 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p)
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "--what is empty");
 }
 
-/* Whatever is no file with bytes is omitted: sockets, pipes, directories. */
+/* Only regular files: sockets, pipes and directories are skipped. */
 static int give_places(struct walk *w, int dir, const char *name)
 {
 	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

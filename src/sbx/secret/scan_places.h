@@ -25,7 +25,7 @@ enum scan_place {
 	SCAN_LOGS,   /* what sbx wrote down about it and about itself */
 	SCAN_AUDIT,  /* the audit logs of all sandboxes */
 	SCAN_FILES,  /* everything else in its two directories, and the registry and the policy */
-	SCAN_BASE,   /* the layers below its own, of the template; only when it is asked for */
+	SCAN_BASE,   /* the layers of the template below its own; only on request */
 	SCAN_N_PLACES,
 };
 

@@ -32,12 +32,12 @@ bool secret_is_bound(const json_t *answer, const json_t *secret, const char *san
 /* -g and --sandbox: the sandbox, or NULL for all. */
 int secret_scope(
 	const struct opts *o, const char *verb, const char **ret, struct problem *p) MUST_CHECK;
-/* Whether it is there; NULL is. */
+/* Whether it exists; true for NULL. */
 int secret_check_sandbox(const char *sandbox, struct problem *p) MUST_CHECK;
-/* --ref, --command and --refresh as the API wants them; *ret is NULL when there is none. */
+/* --ref, --command and --refresh in the form of the API; *ret is NULL if there is none. */
 int secret_take_ref(const struct opts *o, const char *verb, const char *refresh, json_t **ret,
 	struct problem *p) MUST_CHECK;
-/* When there is one already: asks, or says that --force is needed. */
+/* If one exists: prompts, or reports that --force is required. */
 int secret_may_replace(
 	const char *name, const char *sandbox, bool force, struct problem *p) MUST_CHECK;
 /* Fills it from the terminal or from stdin, and checks it. */

@@ -28,7 +28,7 @@ int secret_value_init(struct secret_value *v, struct problem *p) MUST_CHECK;
 void secret_value_done(struct secret_value *v);
 #define AUTO_SECRET_VALUE CLEANUP(secret_value_done)
 
-/* Only when ui_can_ask(). -ECANCELED when it was ended without a line. */
+/* Only when ui_can_ask(). -ECANCELED if input ended without a line. */
 int secret_value_ask(struct secret_value *v, const char *prompt, struct problem *p) MUST_CHECK;
 /* To the end of the file. */
 int secret_value_read(struct secret_value *v, int fd, struct problem *p) MUST_CHECK;

@@ -321,7 +321,7 @@ static int find_source(struct copy *c, struct problem *p)
 	return r;
 }
 
-/* The destination as an absolute path, without the end that asks for a directory. */
+/* The destination as an absolute path, without a trailing slash. */
 static char *dest_path(const struct cp_dest *d)
 {
 	char *path = d->root ? xasprintf("%s/%s", d->root, d->path) : xstrdup(d->path);

@@ -45,7 +45,7 @@ int live_end(struct live *l, int status)
 	return 0;
 }
 
-/* ---- what the guest says ---- */
+/* ---- frames of the guest ---- */
 
 /* The answer to ATTACH: it has ended, or the sandbox was started again since. */
 static int no_session(struct live *l, struct slice text, struct problem *p)
@@ -96,7 +96,7 @@ static void keep_error_text(struct live *l, struct slice payload)
 	l->s->err_text[have + n] = '\0';
 }
 
-/* Ends it without waiting for the guest. */
+/* Closes it without waiting for the guest. */
 static int give_up(struct live *l, int r)
 {
 	l->drop = true;
@@ -427,7 +427,7 @@ static void look_again(struct live *l, bool came)
 		(l->n_looks < SESSION_SILENT_OFTEN ? SESSION_SILENT_MS : SESSION_SILENT_LATER_MS);
 }
 
-/* A command that waits for a full disk looks like one that hangs: the user is told. */
+/* A command that waits for a full disk looks like one that hangs: a note is printed. */
 static void look_if_silent(struct live *l)
 {
 	if (!may_be_paused(l) || clock_mono_ms() < l->look_ms)
@@ -449,13 +449,13 @@ static int on_deadline(struct live *l, struct problem *p)
 	if (l->started && l->status == 0)
 		return live_lost(p, -ETIMEDOUT); /* attached again, and nothing came */
 	if (l->started)
-		return live_end(l, l->status); /* forwarded, and it does not end */
+		return live_end(l, l->status); /* forwarded, and the program does not exit */
 	(void)err_set(&p->err, -ETIMEDOUT,
 		"the sandbox did not start the command within %d seconds", SESSION_SPEC_MS / 1000);
 	return problem_hint(p, -ETIMEDOUT, "sbx ls");
 }
 
-/* Until EXIT came and everything is written, or there is nobody to write to. */
+/* Until EXIT came and everything is written, or the output is closed. */
 static bool is_over(const struct live *l)
 {
 	return l->ended &&

@@ -66,7 +66,7 @@ static int leave_again(struct live *l, int status)
 	return live_end(l, status);
 }
 
-/* A signal while nobody is there to send it to. */
+/* A signal while there is no connection to send it to. */
 static void on_signals(struct live *l)
 {
 	struct signalfd_siginfo si;
@@ -120,7 +120,7 @@ static int open_again(struct live *l, struct problem *p)
 	int r = l->s->link->open(l->s->link->ctx, &q);
 
 	if (r < 0)
-		return 0; /* not yet; the next look tells more */
+		return 0; /* not yet; checked again later */
 	l->conn = r;
 	l->n_streams++;
 	l->suspended = false;

@@ -22,7 +22,7 @@ struct live {
 	struct exec_reader reader;
 	struct bufq to_guest, to_out, to_err;
 	bool in_open, started, ended;
-	bool drop; /* nobody takes the output any more */
+	bool drop; /* the output has no reader any more */
 	int status;
 	uint64_t until; /* 0: no end in sight */
 	uint64_t last;	/* of session.max_ms; 0: none */
@@ -39,10 +39,10 @@ struct live {
 	/* Output. */
 	uint64_t out_at, out_acked, replay_left;
 	struct screen screen; /* of a kept session, to tidy up after it */
-	bool suspended;	      /* the guest said so */
-	bool noticed;	      /* the user was told of the break */
+	bool suspended;	      /* reported by the guest */
+	bool noticed;	      /* the user was notified of the break */
 	uint64_t look_ms;     /* when a silent sandbox is looked up */
-	unsigned n_looks;     /* since it said something */
+	unsigned n_looks;     /* since its last frame */
 	bool told_paused;
 	uint64_t broke_ms; /* since when there is no stream that works; 0: there is */
 	uint8_t buf[PIECE];
@@ -62,9 +62,9 @@ int live_read_input(struct live *l);
 /* Puts input that waits into frames, as far as there is room. */
 void live_send_input(struct live *l);
 int live_on_taken(struct live *l, uint64_t at) MUST_CHECK;
-/* Goes on at an offset that the guest named. */
+/* Continues at an offset that the guest named. */
 int live_rewind(struct live *l, uint64_t at, bool eof_taken) MUST_CHECK;
-/* Typed bytes that are no detach keys wait to be sent. */
+/* Typed bytes, without detach keys, wait to be sent. */
 void live_type(struct live *l, struct slice typed);
 
 /* session_again.c */

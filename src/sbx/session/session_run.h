@@ -37,7 +37,7 @@
 #define SESSION_SILENT_MS 1000
 #define SESSION_SILENT_OFTEN 5
 #define SESSION_SILENT_LATER_MS 10000
-/* Until the guest has said DETACHED. */
+/* Until the guest has sent DETACHED. */
 #define SESSION_DETACH_MS 3000
 #define SESSION_ACK_STEP (32u << 10)
 
@@ -56,7 +56,7 @@ struct session_link {
 	enum session_where (*where)(void *ctx);
 	/* A new connection, or a negative errno. */
 	int (*open)(void *ctx, struct problem *p);
-	/* Brings a suspended sandbox back: somebody typed. */
+	/* Resumes a suspended sandbox: the user typed. */
 	int (*wake)(void *ctx, struct problem *p);
 };
 
@@ -76,14 +76,14 @@ struct session {
 	bool tty; /* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
 	const char
 		*starting; /* "starting NAME ..." is shown until its first byte; NULL: nothing is */
-	bool detach;	   /* ends when the command has started */
+	bool detach;	   /* returns when the command has started */
 	char *err_text;	   /* when set, the guest's stderr goes here instead: err_size bytes */
 	size_t err_size;
 	uint64_t max_out;		/* more bytes on stdout end it with -EFBIG; 0: no limit */
-	uint64_t max_ms;		/* more time ends it with -ETIMEDOUT; 0: no limit */
+	uint64_t max_ms;		/* a longer run fails with -ETIMEDOUT; 0: no limit */
 	uint64_t n_in, n_out;		/* bytes so far */
 	void (*tick)(struct session *); /* about five times a second, or NULL */
-	enum session_left left;		/* the program continues; the status then says nothing */
+	enum session_left left;		/* the program keeps running; the status is then unused */
 };
 
 /* The exit status to give: the command's, 128 + signal, 126/127 with a message when it could not be

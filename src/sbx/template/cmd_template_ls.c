@@ -119,7 +119,7 @@ static bool is_shown_apart(const char *key)
 	return false;
 }
 
-/* Whatever its maker said about it. */
+/* Facts from its creator. */
 static void print_facts(const json_t *m)
 {
 	const char *key;

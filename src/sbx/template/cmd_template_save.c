@@ -35,7 +35,7 @@ static int export_to(const struct template *t, int fd, struct problem *p)
 	return r < 0 ? err_wrap(&p->err, r, "cannot write the template") : 0;
 }
 
-/* Whole or not at all. */
+/* Written completely or not at all. */
 static int write_file(const struct template *t, const char *path, struct problem *p)
 {
 	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
@@ -107,7 +107,7 @@ static uint64_t own_bytes(const char *name)
 	return m ? (uint64_t)(api_int(m, "size")) : 0;
 }
 
-/* A template of that name is replaced only when the user says so. */
+/* A template of that name is replaced only if the user confirms. */
 static int may_overwrite(const char *ref, const char *name, bool force, struct problem *p)
 {
 	AUTO_JSON json_t *old = template_manifest(name);

@@ -33,7 +33,7 @@ static const char *skip_blanks(const char *s)
 
 /* ---- directives: comments `# key=value` before anything else ---- */
 
-/* The value behind `# key =`, or NULL. */
+/* The value after `# key =`, or NULL. */
 static const char *directive_dockerfile(const char *line, const char *key)
 {
 	line = skip_blanks(line);
@@ -128,7 +128,7 @@ static bool next_line(struct parser *p)
 	return any;
 }
 
-/* The word behind `<<`, `<<-`, with or without quotes; the text after it, or NULL. */
+/* The word after `<<`, `<<-`, with or without quotes; the text after it, or NULL. */
 static const char *heredoc_word(const char *s, char *word, size_t size)
 {
 	size_t n = 0;
@@ -194,7 +194,7 @@ static void append_dockerfile(char *out, const char *text, size_t n)
 	(void)snprintf(out + used, DOCKERFILE_MAX_WORD - used, "%.*s", (int)n, text);
 }
 
-/* At '$'; what comes behind the variable. ${A}, ${A:-b}, ${A-b}, $A. */
+/* At '$'; the text after the variable. ${A}, ${A:-b}, ${A-b}, $A. */
 static const char *expand_one(const struct parser *p, const char *s, char *out)
 {
 	bool braces = s[1] == '{';

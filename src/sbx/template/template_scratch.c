@@ -271,7 +271,7 @@ int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
 	r = run_scratch(s, &c,
 		(struct follow){.lines = 1, .in_fd = -1, .max_ms = BUILD_MS, .fn = show_line}, p);
 	if (!ui_is_terminal())
-		s->n_lines = 0; /* they stand there already */
+		s->n_lines = 0; /* they are printed already */
 	r = judge_scratch(s, r, "building the Dockerfile in a sandbox", p);
 	if (r == -EIO)
 		ui_note("If a build step needs a network host, add --allow-network HOST.");

@@ -33,7 +33,7 @@
 		0, "allow-network", "LIST", "--file: hosts that the build may reach", .many = true \
 	}
 
-/* Was one of them asked for? */
+/* Was one of them requested? */
 bool template_source_wanted(const struct opts *o);
 /* The whole command; gives the exit status. */
 int template_source_build(const struct opts *o);

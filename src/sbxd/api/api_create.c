@@ -243,7 +243,7 @@ static void wait_undone(struct sbxd *d, struct conn *c, bool late)
 		api_reply_json(d, c, c->later.status, take_later(c));
 }
 
-/* Replies with the error when the sandbox is gone. */
+/* Replies with the error if the sandbox no longer exists. */
 static void fail_create(
 	struct sbxd *d, struct conn *c, const char *id, int r, const struct err *err)
 {

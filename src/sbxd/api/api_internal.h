@@ -24,10 +24,10 @@ void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o
 /* The row of req->ref, or a reply and false. */
 bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret);
 
-/* api_object.c: the sandbox object of a row and of what its keeper says. */
+/* api_object.c: the sandbox object from a row and the state of its keeper. */
 struct json_t *api_object(struct sbxd *d, const struct store_row *row);
 void api_reply_row(struct sbxd *d, struct conn *c, int status, const struct store_row *row);
-/* Reads the row again and sends it; 404 when it is gone. */
+/* Reads the row again and sends it; 404 if it no longer exists. */
 void api_reply_ref(struct sbxd *d, struct conn *c, int status, const char *ref);
 /* A port with its state: open, failed (and reason), starting, stopped. */
 struct json_t *api_port_to_json(

@@ -98,7 +98,7 @@ static json_t *own_services(const char *id)
 	json_t *o = json_array();
 	char *rest = NULL;
 
-	(void)!own_load(dir, &list, NULL); /* what cannot be read counts for nobody */
+	(void)!own_load(dir, &list, NULL); /* an unreadable list is empty */
 	for (char *s = strtok_r(list, "\n", &rest); s; s = strtok_r(NULL, "\n", &rest))
 		json_array_append_new(o, api_text(s));
 	return o;

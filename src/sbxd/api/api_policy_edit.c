@@ -16,7 +16,7 @@
 #include "lib/base/str.h"
 
 #define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */
-#define MAX_LISTED 20	   /* rules in an answer; their number is told too */
+#define MAX_LISTED 20	   /* rules in a reply; their number is included */
 
 /* Answers when there are no rules to change. */
 static bool need_rules(struct sbxd *d, struct conn *c)

@@ -182,7 +182,7 @@ static void tell_and_wait(struct sbxd *d, struct conn *c, const struct spec *spe
 	conn_wait(d, c, fn, spec->id, KEEPER_ANSWER_MS);
 	if (k)
 		c->ask_id = ports_send(d, k, spec);
-	/* One that starts reads the list when it says HELLO. */
+	/* A starting keeper gets the list at its HELLO. */
 	if (!k || (!c->ask_id && !ports_can_send(k)))
 		fn(d, c, true);
 }
@@ -210,7 +210,7 @@ void api_ports(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_reply_json(d, c, 200, json_pack("{s:o}", "ports", api_ports_to_json(d, &row)));
 }
 
-/* asked: taken over. */
+/* asked: takes ownership. */
 static void change_ports(struct sbxd *d, struct conn *c, const struct spec *old, struct spec *new,
 	json_t *asked, bool is_publish)
 {

@@ -185,7 +185,7 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	keeper_stop(d, k, ms);
 }
 
-/* Replies and gives NULL unless the sandbox runs and its keeper is there to be asked. */
+/* Replies and returns NULL unless the sandbox runs and its keeper is connected. */
 static struct keeper *need_running(struct sbxd *d, struct conn *c, const char *id)
 {
 	struct keeper *k = keeper_find(d, id);
@@ -220,14 +220,14 @@ static void send_exec_error(int fd, const char *text)
 	(void)!send(fd, frame, wr.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The fd is passed on; DONE says that the keeper has taken it over. */
+/* The fd is passed on; DONE reports that the keeper has it. */
 static void wait_handed(struct sbxd *d, struct conn *c, bool late)
 {
 	const struct keeper *k = keeper_find(d, c->wait_id);
 
 	if (k && !late)
 		return;
-	/* Nobody knows how far it came: end it for both sides. */
+	/* Its progress is unknown: close it for both sides. */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	conn_close(d, c);
 }
@@ -374,7 +374,7 @@ int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask, const str
 
 	if (!c)
 		return 0;
-	/* Stats for one who asked for something else: the keeper is confused. */
+	/* Stats in reply to another request: the keeper is confused. */
 	if (c->wait != wait_stats)
 		return -EBADMSG;
 	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "uptime_ms",

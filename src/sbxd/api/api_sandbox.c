@@ -235,7 +235,7 @@ static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 		scope_abandon(d);
 		return r;
 	}
-	/* Its row is gone: what fails now is told and does not bring it back. */
+	/* Its row is removed: later failures are reported and do not restore it. */
 	if (scope_commit(d, &why) < 0)
 		log_error(
 			"cannot remove the rules of %s from the policy: %s", spec->name, why.text);

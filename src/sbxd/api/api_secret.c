@@ -134,7 +134,7 @@ static json_t *service_envs(const struct service *s)
 	return list;
 }
 
-/* A token is named behind its service. */
+/* The name of a token follows its service. */
 static const struct service *find_service(const struct vault_meta *meta, const struct services *set)
 {
 	char name[VAULT_MAX_NAME];
@@ -159,7 +159,7 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 		  : split_words(meta->hosts));
 	json_object_set_new(
 		o, "env", s && !is_token ? service_envs(s) : split_words(s ? "" : meta->env));
-	/* one whose file is gone goes nowhere */
+	/* one whose file was removed goes nowhere */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
 	if (meta->kind == VAULT_CUSTOM) {
 		json_object_set_new(o, "header", api_text(meta->header));

@@ -38,5 +38,5 @@ void images_want_class(
 	struct sbxd *d, const struct hands_image *like, const char *template, const char *accel);
 void images_on_timer(struct sbxd *d);
 void images_on_exit(struct sbxd *d);
-/* Removes those of templates that are gone. */
+/* Removes those of removed templates. */
 void images_collect(void);

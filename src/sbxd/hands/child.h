@@ -16,9 +16,9 @@
 #define CHILD_MAX_LOG (1 << 20)
 
 void child_reset_signals(void);
-/* --state=DIR of a keeper: whoever reads its command line knows which installation it is of. */
+/* --state=DIR of a keeper: its command line identifies the installation. */
 char *child_state_option(void);
-/* As /proc says, 0 when there is none. */
+/* From /proc, 0 if there is none. */
 pid_t child_parent_of(pid_t pid);
 /* For appending; a long one is put aside as PATH.1 first. */
 int child_open_log(const char *path, struct err *err) MUST_CHECK;

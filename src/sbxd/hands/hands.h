@@ -67,15 +67,15 @@ int hands_vault(
 int hands_reap(pid_t pid, struct hands_end *ret) MUST_CHECK;
 /* Waits for it, a few seconds at most; after HANDS_KILL. */
 void hands_reap_killed(const struct hands_child *c);
-/* One that has ended cannot be signalled, and nobody minds. */
+/* Signalling an exited process is not an error. */
 void hands_signal(int pidfd, enum hands_signal signal);
 /* With its group, and its qemu (-1: none). */
 void hands_kill_keeper(int pidfd, int qemu_pidfd);
-/* A keeper of an earlier sbxd has ended: what it has forked goes with it. */
+/* A keeper of an earlier sbxd has exited: its children are killed. */
 void hands_kill_rest(const char *id);
 /* jail_cgroup_sweep: the groups of keepers that were killed. */
 void hands_sweep(void);
-/* A connection to the keeper of the sandbox, or to the vault (-ECONNREFUSED: nobody listens). */
+/* A connection to the keeper of the sandbox, or to the vault (-ECONNREFUSED: no listener). */
 int hands_to_keeper(const char *id, struct err *err) MUST_CHECK;
 int hands_to_vault(struct err *err) MUST_CHECK;
 

@@ -33,7 +33,7 @@
 
 /* ---- programs ---- */
 
-/* So many sockets, then the log. */
+/* This number of sockets, then the log. */
 static bool are_fds(const struct worker_msg *q, size_t n_sockets)
 {
 	struct stat st;
@@ -145,7 +145,7 @@ static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct
 	return r;
 }
 
-/* A word of the command line that is no option and no path. */
+/* A word of the command line that is not an option or a path. */
 static bool is_word(const char *s)
 {
 	static const char ok[] =
@@ -196,7 +196,7 @@ static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct 
 
 /* ---- signals ---- */
 
-/* 0 when it has ended, or is no pidfd. */
+/* 0 if it has exited, or is not a pidfd. */
 static pid_t pid_of(int pidfd)
 {
 	AUTO_FREE char *path = xasprintf("/proc/self/fdinfo/%d", pidfd), *text = NULL;

@@ -75,7 +75,7 @@ int keeper_note_open(const char *id, pid_t *ret_pid)
 		return -ENOENT;
 	*ret_pid = pid;
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	/* Held first, looked at second: the number cannot change hands in between. */
+	/* Opened first, checked second: the pid cannot be reused in between. */
 	if (fd < 0 || read_start(pid) != start)
 		return -ESRCH;
 	return TAKE_FD(fd);

@@ -281,7 +281,7 @@ static int take_words(json_t *o, struct rule *rule, struct err *err)
 		return err_set(err, -EINVAL,
 			"the comment must be one line of at most %d bytes without leading or trailing blanks",
 			RULE_MAX_COMMENT);
-	/* Who a rule comes from is told by the program that makes it; these are ours. */
+	/* The program that creates a rule sets its origin; these are ours. */
 	if (rule->origin && strcmp(rule->origin, "local") != 0 &&
 		strcmp(rule->origin, "create") != 0 && !is_agent_origin(rule))
 		return err_set(
@@ -425,7 +425,7 @@ static const struct {
 	{"ldaps://", 636},
 };
 
-/* Behind the scheme; *ret_port is 0 for one that is not known. */
+/* After the scheme; *ret_port is 0 for an unknown one. */
 static const char *cut_scheme(const char *text, uint16_t *ret_port)
 {
 	const char *mark = strstr(text, "://");

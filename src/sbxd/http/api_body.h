@@ -25,7 +25,7 @@ struct api_create_body {
 	bool start, cold;
 };
 
-/* The body of a new policy: one of them is there. */
+/* The body of a new policy: one of them is set. */
 struct api_policy {
 	char *preset, *text, *file;
 	bool lock; /* with the preset deny-all */

@@ -62,19 +62,19 @@ struct api_request {
 	bool force;	  /* DELETE */
 
 	/* of the policy */
-	uint64_t from; /* the first rule that is wanted */
+	uint64_t from; /* the first requested rule */
 	bool text;
-	const char *target, *resource, *sandbox; /* NULL: not said */
+	const char *target, *resource, *sandbox; /* NULL: not given */
 	bool has_effect;
 	enum rule_effect effect;
 
 	const char *control; /* of a scan; NULL: none */
 
-	/* of pruning an audit log; one of both is there */
+	/* of pruning an audit log; one of both is set */
 	uint64_t before_ms, keep_bytes;
 	bool has_keep, dry;
 
-	/* of a published port; 0, NULL: not said */
+	/* of a published port; 0, NULL: not given */
 	const char *host_ip, *protocol;
 	uint64_t host_port, sandbox_port;
 };

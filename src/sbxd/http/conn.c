@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 
 #define CONN_IN_BYTES 16384
-#define CONN_MAX_FDS 4 /* that are looked at in one packet */
+#define CONN_MAX_FDS 4 /* that are read from one packet */
 #define CONN_IDLE_MS 300000
 #define CONN_REQUEST_MS 10000
 #define CONN_WRITE_MS 30000
@@ -247,7 +247,7 @@ void conn_hand_over(struct sbxd *d, struct conn *c)
 	c->state = CONN_HANDED;
 }
 
-/* Eats what is buffered; a whole request is answered before the next one is looked at. */
+/* Consumes buffered data; a complete request is answered before the next one is parsed. */
 static void eat(struct sbxd *d, struct conn *c)
 {
 	uint32_t gen = c->gen;
@@ -270,7 +270,7 @@ static void eat(struct sbxd *d, struct conn *c)
 		bufq_trim(&c->in);
 }
 
-/* The descriptors of one packet: the first is kept for the call that wants one. */
+/* The descriptors of one packet: the first is kept for the call that needs one. */
 static void keep_passed(struct conn *c, struct msghdr *mh)
 {
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(mh); m; m = CMSG_NXTHDR(mh, m)) {
@@ -432,7 +432,7 @@ static struct conn *free_slot(struct sbxd *d)
 	return NULL;
 }
 
-/* False when there is nobody. */
+/* False if there is none. */
 static bool accept_one(struct sbxd *d)
 {
 	AUTO_CLOSE int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -90,9 +90,9 @@ struct conns {
 void conns_init(struct conns *cs, const struct conn_ops *ops);
 void conns_done(struct sbxd *d);
 void conn_on_accept(struct sbxd *d);
-/* At the end: takes in whoever connected before nobody could any more. */
+/* At the end: accepts clients that connected before the socket was closed. */
 void conns_accept_rest(struct sbxd *d);
-/* Whether somebody who asked has no answer yet; watchers and handed ones are not meant. */
+/* Whether a request has no reply yet; watchers and passed connections are not included. */
 bool conns_owe(const struct sbxd *d);
 void conn_on_event(struct sbxd *d, const struct loop_event *ev);
 void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
@@ -111,7 +111,7 @@ bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);
 size_t conn_unsent(const struct conn *c);
 /* Something changed about this sandbox; NULL: for all who wait. */
 void conns_wake(struct sbxd *d, const char *id);
-/* Who asked the keeper of `id` the question `ask_id`; NULL when it is gone. */
+/* The connection that sent the request `ask_id` to the keeper of `id`; NULL if it was closed. */
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id);
 /* Takes it out of the loop, ready to be passed on: nothing is read from it any more. */
 void conn_hand_over(struct sbxd *d, struct conn *c);

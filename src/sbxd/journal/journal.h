@@ -35,7 +35,7 @@ struct journal_entry {
 	uint64_t count;
 };
 
-/* On an error nothing was recorded: refuse what was asked for. */
+/* On an error nothing was recorded: refuse the request. */
 int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *err) MUST_CHECK;
 /* Signs and syncs what was appended. */
 int journal_sync(struct sbxd *d, struct err *err) MUST_CHECK;

@@ -26,7 +26,7 @@
 #define KEEP_MS clock_limit_ms(30 * 60 * 1000)
 #define KEEP_MAX_LIST (8 << 20)
 
-/* What goes of a log; `by` is the setting that wants it, NULL when a client does. */
+/* What is removed from a log; `by` is the setting, NULL for a request of a client. */
 struct keep_rule {
 	uint64_t before_ms, keep_bytes;
 	bool is_dry;

@@ -67,7 +67,7 @@ static int reach_keeper(struct sbxd *d, struct keeper *k)
 	return r;
 }
 
-/* Not reachable, but it can be known, and so killed when that is wanted. */
+/* Not reachable, but identified, so that it can be killed on request. */
 static void find_process(struct sbxd *d, struct keeper *k)
 {
 	pid_t pid = 0;

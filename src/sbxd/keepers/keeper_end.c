@@ -43,7 +43,7 @@ static void reap_keeper(struct keeper *k, char *why, size_t size)
 			why, size, "sbx-keeper exited with status %d: see keeper.log", end.status);
 }
 
-/* The line that the keeper left at its end; removed, so that it is told once. */
+/* The line that the keeper left at its exit; removed, so that it is reported once. */
 static void read_last(const char *id, char *why, size_t size)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/last", id);
@@ -60,7 +60,7 @@ static void read_last(const char *id, char *why, size_t size)
 	(void)snprintf(why, size, "%.*s", (int)size - 1, text);
 }
 
-/* Why it stopped when nobody asked; empty when somebody did. */
+/* Why it stopped without a request; empty after a request. */
 static void find_reason(struct keeper *k, char *why, size_t size)
 {
 	(void)snprintf(why, size, "sbx-keeper exited without reporting a reason");

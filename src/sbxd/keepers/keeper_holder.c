@@ -69,7 +69,7 @@ int keeper_find_holder(const char *id, pid_t *ret_pid)
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0)
 		return -errno;
-	/* Held first, looked at again second: the number cannot have changed hands. */
+	/* Opened first, checked again second: the pid cannot have been reused. */
 	if (!is_keeper_of(pid, id))
 		return -ESRCH;
 	*ret_pid = pid;

@@ -135,7 +135,7 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err 
 			"the previous sbx-keeper of %s is still running: try again later",
 			spec->name);
 	r = keeper_make_folders(spec, &dir, err);
-	/* Before the process, so that a crash right after is looked into at the next start. */
+	/* Before the process, so that a crash right after is handled at the next start. */
 	if (r == 0)
 		r = store_stamp(d->store, spec->id, STORE_STARTED, clock_wall_ms(), "", err);
 	if (r < 0)

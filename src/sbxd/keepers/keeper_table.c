@@ -145,7 +145,7 @@ bool keeper_is_owned(const struct keeper *k)
 
 uint32_t keeper_next_ask(struct sbxd *d)
 {
-	/* 0 stands for "no question". */
+	/* 0 is "no request". */
 	if (++d->keepers->next_ask == 0)
 		d->keepers->next_ask = 1;
 	return d->keepers->next_ask;

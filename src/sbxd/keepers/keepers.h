@@ -33,7 +33,7 @@ struct keeper {
 	int sock, pidfd, qemu_pidfd;
 	pid_t pid;  /* 0: not known yet (adopted, not connected) */
 	bool child; /* of this sbxd: to be reaped */
-	bool cold;  /* was told to boot */
+	bool cold;  /* was requested to boot */
 	bool has_hello, has_state;
 	struct keeper_state state;
 	uint64_t born_ms, last_word_ms;
@@ -45,14 +45,14 @@ struct keeper {
 	bool seeking;		/* adopted, its channel is not made yet */
 	bool broken;		/* it broke the rules of its channel */
 	uint64_t used_stamp_ms; /* wall, as last written to the registry */
-	bool other_build;	/* it may not know all messages of ours */
+	bool other_build;	/* it may be older and not know all messages */
 	struct {
 		uint64_t want, sent, done; /* numbers of changes: see reload.h */
 		uint32_t ask;		   /* under way, 0: none is */
-		char why[160];		   /* what it said to the last one when that was no */
+		char why[160];		   /* its error for the last one */
 	} reload;
-	struct keeper_ports *ports; /* as it said last; NULL: nothing yet. See ports.h */
-	bool ports_due;		    /* it is to be told the list */
+	struct keeper_ports *ports; /* its last report; NULL: none yet. See ports.h */
+	bool ports_due;		    /* the list has to be sent */
 	bool wants_vault;	    /* it waits for a channel: see vault_channels.c */
 	uint64_t vault_given_ms;    /* when it got the last one */
 	struct pool_seat pool;
@@ -91,7 +91,7 @@ void keeper_on_message(struct sbxd *d, const struct loop_event *ev);
 void keeper_on_exit(struct sbxd *d, const struct loop_event *ev);
 void keeper_on_timer(struct sbxd *d, const struct loop_event *ev);
 
-/* Not one that waits in the pool: that is nobody's. */
+/* Not an unclaimed one of the pool. */
 struct keeper *keeper_find(struct sbxd *d, const char *id);
 bool keeper_is_pooled(const struct keeper *k);
 /* It is a sandbox's: not free, and not in the pool. */
