@@ -56,6 +56,8 @@ static int put_end(struct origin *o, struct exchange *x, struct slice payload)
 	if (canon_get_end(payload, &o->arena, &trailers) < 0 ||
 		canon_flow_end(&t->up, &trailers) < 0)
 		return -EBADMSG;
+	if (refuse_trailers(o, &trailers))
+		return -EACCES;
 	if (slot_judge_trailers(o, &trailers) != ORIGIN_DONE)
 		return -EPERM;
 	if (sign_has_chunks(x))
@@ -111,6 +113,11 @@ static enum step send_due(struct origin *o, struct exchange *x)
 	return STEP_MOVED;
 }
 
+static void deny_trailer(struct origin *o, struct exchange *x, enum origin_outcome why)
+{
+	exchange_fail(o, x, why, "%s: %s: trailer", o->config.host, origin_outcome_text(why));
+}
+
 static enum step read_edge(struct origin *o, struct exchange *x)
 {
 	struct talk *t = x->talk;
@@ -141,8 +148,9 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 	if (r > 0)
 		exchange_finish(o, x);
 	else if (r == -EPERM)
-		exchange_fail(o, x, ORIGIN_DENIED_FOREIGN, "%s: %s: trailer", o->config.host,
-			origin_outcome_text(ORIGIN_DENIED_FOREIGN));
+		deny_trailer(o, x, ORIGIN_DENIED_FOREIGN);
+	else if (r == -EACCES)
+		deny_trailer(o, x, ORIGIN_DENIED_REQUEST);
 	else if (r == -EPROTO)
 		exchange_fail(o, x, ORIGIN_CANNOT_SIGN, "%s: %s", o->config.host, sign_why(x));
 	else if (r < 0)

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,17 +104,6 @@ static void close_to_others(void)
 
 	if (r < 0)
 		die("%s", err_text(&err, r));
-}
-
-/* Three fds a keeper and one a client are more than the usual soft limit. */
-static void raise_limits(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
-		rl.rlim_cur = rl.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &rl);
-	}
 }
 
 static void check_folders(void)
@@ -347,7 +335,7 @@ int main(int argc, char **argv)
 	parse_options(argc, argv);
 	close_to_others();
 	(void)umask(0077);
-	raise_limits();
+	fd_raise_limit(); /* three fds a keeper and one a client */
 	set_up(&sbxd);
 	log_info("ready, pid %d", (int)getpid());
 	run_loop(&sbxd);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "lib/base/mem.h"
 
@@ -14,6 +15,16 @@ void fd_close(int *fd)
 		(void)close(*fd);
 	*fd = -1;
 	errno = saved;
+}
+
+void fd_raise_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+		lim.rlim_cur = lim.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &lim);
+	}
 }
 
 static int change_flag(int fd, int get, int set, int flag, bool on)

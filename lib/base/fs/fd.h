@@ -27,6 +27,9 @@ void fd_close(int *fd);
 
 int fd_set_nonblock(int fd, bool on) MUST_CHECK;
 int fd_set_cloexec(int fd, bool on) MUST_CHECK;
+/* As many descriptors as the hard limit allows. The kernel also compares the soft limit with the
+ * descriptors that all processes of the user have in flight when one more is passed. */
+void fd_raise_limit(void);
 /* Blocking; all n bytes or an error. */
 int fd_write_all(int fd, const void *p, size_t n) MUST_CHECK;
 /* Blocking; reads until n bytes or the end; gives the count. */

@@ -27,6 +27,7 @@ static void both_ends_compare(void **state)
 	assert_true(str_ends("sandbox", "box"));
 	assert_true(str_ends("sandbox", ""));
 	assert_false(str_ends("box", "sandbox"));
+	assert_false(str_ends(&"_at"[1], "_at")); /* nothing before its first byte is read */
 }
 
 static void numbers_are_digits_only(void **state)

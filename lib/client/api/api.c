@@ -236,6 +236,7 @@ static int send_passing(int fd, const char *byte, int pass_fd)
 		.cmsg_level = SOL_SOCKET,
 		.cmsg_type = SCM_RIGHTS};
 	memcpy(CMSG_DATA(&control.head), &pass_fd, sizeof(int));
+	fd_raise_limit();
 	return sendmsg(fd, &mh, MSG_NOSIGNAL) == 1 ? 0 : -errno;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "form.h"
 
-#include <string.h>
-
+#include "lib/base/str.h"
 #include "when.h"
 
 json_t *form_time(uint64_t ms)
@@ -11,13 +10,6 @@ json_t *form_time(uint64_t ms)
 
 	when_print(ms, false, text);
 	return ms ? json_string(text) : json_null();
-}
-
-static bool is_time(const char *key)
-{
-	size_t n = strlen(key);
-
-	return n > 3 && strcmp(key + n - 3, "_at") == 0;
 }
 
 void form_times(json_t *j)
@@ -29,7 +21,7 @@ void form_times(json_t *j)
 	json_array_foreach (j, i, v)
 		form_times(v);
 	json_object_foreach (j, key, v) {
-		if (json_is_integer(v) && is_time(key))
+		if (json_is_integer(v) && str_ends(key, "_at"))
 			(void)json_object_set_new(
 				j, key, form_time((uint64_t)json_integer_value(v)));
 		else

@@ -7,10 +7,10 @@
  *          way that it may be written (scrub_match.c). A hit becomes as many '*', so lengths stay
  *          true. Bytes are kept back only as long as they agree with a value: what comes out does
  *          not depend on how the input was cut. Found are: the value as it is, its letters in any
- *          case; with any of its bytes as %41, \u0041, \x41, \/, &#65; &#x41; &amp; or =41, mixed
- *          too; its hex, also with " ", ",", ":", ";", "-" or 0x between bytes; its base64 (both
- *          alphabets) and base32 at each alignment (so inside of user:value too); these broken into
- *          lines and escaped as above; UTF-16 and UTF-32.
+ *          case; with any of its bytes as %41, \u0041, \x41, &#65; &#x41; &amp; or =41, or with a
+ *          backslash before its punctuation, mixed too; its hex, also with " ", ",", ":", ";", "-"
+ *          or 0x between bytes; its base64 (both alphabets) and base32 at each alignment (so inside
+ *          of user:value too); these broken into lines and escaped as above; UTF-16 and UTF-32.
  * Trust    Eats hostile bytes, holds secrets. Runs in sbx-origin only.
  * Owns     The set owns copies of the values (struct secret); a stream what it keeps back, wiped.
  * Limits   SCRUB_*. Values below SCRUB_MIN bytes are not looked for: too much would look like them.

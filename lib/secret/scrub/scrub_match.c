@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scrub_internal.h"
 
+#include <ctype.h>
 #include "lib/base/b64.h"
 #include "lib/base/hex.h"
 
@@ -68,7 +69,7 @@ static struct unit hex_escape(
 
 static struct unit backslash_match(const struct scrub_look *look, size_t at)
 {
-	static const char names[] = "/\\\"'bfnrt", bytes[] = "/\\\"'\b\f\n\r\t";
+	static const char names[] = "bfnrt", bytes[] = "\b\f\n\r\t";
 
 	if (at + 1 >= look->n)
 		return cut_match(look);
@@ -80,7 +81,9 @@ static struct unit backslash_match(const struct scrub_look *look, size_t at)
 		return hex_escape(look, at, 2, 2, 255);
 	const char *name = c ? strchr(names, c) : NULL;
 
-	return name ? escaped_match((uint8_t)bytes[name - names], 2) : literal;
+	if (name)
+		return escaped_match((uint8_t)bytes[name - names], 2);
+	return c < 128 && ispunct(c) ? escaped_match(c, 2) : literal;
 }
 
 /* &#65; &#x41; and, as browsers read it, without the semicolon. */

@@ -68,7 +68,7 @@ static bool next_pair(struct slice *query, struct pair *ret)
 	*query = slice_of(text.p + n + (n < text.n), text.n - n - (n < text.n));
 	while (eq < n && text.p[eq] != '=')
 		eq++;
-	ret->name = slice_trim(unescaped_refuse(slice_of(text.p, eq), ret->buf));
+	ret->name = service_field_name(slice_of(text.p, eq), ret->buf);
 	eq += eq < n;
 	ret->value = unescaped_refuse(slice_of(text.p + eq, n - eq), ret->buf + eq);
 	return true;

@@ -299,6 +299,17 @@ bool service_unescape(struct slice s, uint8_t *buf, size_t size, struct slice *r
 	return true;
 }
 
+struct slice service_field_name(struct slice s, uint8_t *buf)
+{
+	struct slice ret = slice_of(buf, 0);
+
+	(void)!service_unescape(s, buf, s.n, &ret); /* always fits */
+	for (size_t i = 0; i < ret.n; i++)
+		if (buf[i] == '+')
+			buf[i] = ' ';
+	return slice_trim(ret);
+}
+
 bool service_is_word(struct slice s, const char *word)
 {
 	return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
@@ -426,9 +437,8 @@ enum service_verdict service_judge(
 
 	if (where == SERVICE_IN_QUERY) { /* both always fit */
 		buf = xmalloc(n + value.n + 1);
-		(void)!service_unescape(name, buf, n, &name);
+		name = service_field_name(name, buf);
 		(void)!service_unescape(value, buf + n, value.n + 1, &value);
-		name = slice_trim(name);
 	}
 	value = slice_trim(value);
 	if (value.n == 0)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/os/jail/profiles.h"
 
 #define ALLOW "policy 1\nallow network 127.0.0.1:1-65535\nend\n"
 
@@ -105,11 +106,20 @@ static void a_server_that_resets_at_once_is_not_denied_by_a_rule(void **state)
 		fail_msg("%s", result.text);
 }
 
+/* YN4: without one the next exchange came without its socket, and egress exited. */
+static void there_is_a_descriptor_for_each_try_of_each_exchange(void **state)
+{
+	const rlim_t exchanges = EGRESS_SLOTS * (1 + EGRESS_DIALS), pipes = 2 * EGRESS_PIPES;
+
+	assert_true(jail_row(JAIL_EGRESS)->limit.nofile >= exchanges + pipes + 256);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_server_that_resets_at_once_is_not_denied_by_a_rule, set_up, tear_down),
+		cmocka_unit_test(there_is_a_descriptor_for_each_try_of_each_exchange),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

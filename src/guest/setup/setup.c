@@ -60,7 +60,8 @@ void setup_entropy(const uint8_t bytes[GUEST_ENTROPY])
 	} pool = {.entropy_count = GUEST_ENTROPY * 8, .buf_size = GUEST_ENTROPY};
 
 	memcpy(pool.bytes, bytes, GUEST_ENTROPY);
-	if (fd < 0 || ioctl(fd, RNDADDENTROPY, &pool) < 0)
+	/* A generator that is ready would use the bytes only at its next reseed. */
+	if (fd < 0 || ioctl(fd, RNDADDENTROPY, &pool) < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
 		log_warn("adding entropy: %s", strerror(errno));
 }
 

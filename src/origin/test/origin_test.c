@@ -316,6 +316,39 @@ static void test_a_header_may_replace_the_path(void **state)
 	rig_free(r);
 }
 
+/* ZW5: a server may add trailers to its headers. The request does not become whole. */
+static void a_trailer_is_refused_as_its_header(void **state)
+{
+	static const char *const rows[] = {"x-amz-target: secretsmanager.GetSecretValue\n",
+		"x-http-method-override: POST\n", "x-original-url: /keys\n"};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct rig *r = rig_start(NULL);
+		struct rig_answer a;
+		char body[64] = "";
+		int edge;
+		SSL *ssl;
+
+		rig_up_as(r, RIG_HOST, ORIGIN_HAS_SECRET, refusing_service);
+		edge = rig_ask(r,
+			&(struct rig_req){.method = "PUT", .te = true, .body = HTTP_BODY_CHUNKED});
+		rig_send_data(edge, "abc", 3);
+		ssl = rig_serve(r);
+		rig_give_value(r, RIG_VALUE);
+		assert_true(rig_read_http(ssl, head, sizeof(head)));
+		rig_send_end(edge, rows[i]);
+		rig_read_answer(edge, &a);
+		assert_int_equal(a.status, 403);
+		assert_int_equal(rig_result(r, r->n_ids)->outcome, ORIGIN_DENIED_REQUEST);
+		assert_false(rig_read_http(ssl, body, sizeof(body)));
+		assert_null(strstr(body, "\r\n0\r\n"));
+		rig_answer_done(&a);
+		(void)close(edge);
+		rig_hang_up(ssl);
+		rig_free(r);
+	}
+}
+
 static void test_methods_and_targets(void **state)
 {
 	static const struct rig_req rows[] = {
@@ -627,6 +660,7 @@ int main(void)
 		cmocka_unit_test(test_a_foreign_credential_is_refused),
 		cmocka_unit_test(test_a_request_that_creates_a_credential_is_refused),
 		cmocka_unit_test(test_a_header_may_replace_the_path),
+		cmocka_unit_test(a_trailer_is_refused_as_its_header),
 		cmocka_unit_test(test_methods_and_targets),
 		cmocka_unit_test(test_no_value_without_a_good_certificate),
 		cmocka_unit_test(test_a_wildcard_and_an_address_are_good_names),

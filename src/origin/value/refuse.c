@@ -89,6 +89,25 @@ void refuse_find_captures(const struct origin *o, struct exchange *x)
 	x->captures = service_captures(&o->service, method_of(req), req->path);
 }
 
+static const struct service_refusal *find_header(
+	const struct origin *o, const struct http_headers *headers)
+{
+	const struct service_refusal *found = NULL;
+
+	for (size_t i = 0; i < headers->n && !found; i++)
+		found = service_refuses_header(
+			&o->service, headers->list[i].name, headers->list[i].value);
+	return found;
+}
+
+bool refuse_trailers(const struct origin *o, const struct http_headers *trailers)
+{
+	const struct http_req req = {.headers = *trailers};
+
+	return find_header(o, trailers) ||
+	       (service_names_paths(&o->service) && (has_override(&req) || find_other_path(&req)));
+}
+
 static const struct service_refusal *find_refuse(const struct origin *o, const struct http_req *req)
 {
 	const struct service_refusal *found =
@@ -96,10 +115,7 @@ static const struct service_refusal *find_refuse(const struct origin *o, const s
 
 	if (!found)
 		found = service_refuses_query(&o->service, req->query);
-	for (size_t i = 0; i < req->headers.n && !found; i++)
-		found = service_refuses_header(
-			&o->service, req->headers.list[i].name, req->headers.list[i].value);
-	return found;
+	return found ? found : find_header(o, &req->headers);
 }
 
 /* A credential of the user's own has no service that could be set. */

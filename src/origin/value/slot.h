@@ -30,6 +30,8 @@ void slot_wipe(struct exchange *x);
 void refuse_find_captures(const struct origin *o, struct exchange *x);
 /* Adds the command that helps to the place of a foreign credential. */
 void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[ORIGIN_MAX_WHERE]);
+/* Whether the service refuses a request with such a header: a server may merge its trailers. */
+bool refuse_trailers(const struct origin *o, const struct http_headers *trailers);
 /* -EPERM when a rule of the service refuses the request; names the rule and a command that
  * helps. */
 int refuse_judge(const struct origin *o, const struct exchange *x,

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "lib/rules/audit/audit_list.h"
@@ -173,17 +172,6 @@ static void drop_unwanted(struct audit_logs *l)
 	l->n = n;
 }
 
-/* One file is open for each log that is followed. */
-static void raise_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
-		lim.rlim_cur = lim.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &lim);
-	}
-}
-
 int audit_logs_open(const char *ref, unsigned flags, struct audit_logs **ret, struct problem *p)
 {
 	AUTO_LOGS struct audit_logs *l = xcalloc(1, sizeof(*l));
@@ -198,7 +186,7 @@ int audit_logs_open(const char *ref, unsigned flags, struct audit_logs **ret, st
 		return r;
 	drop_unwanted(l);
 	if (flags & AUDIT_LOGS_FOLLOW) {
-		raise_limit();
+		fd_raise_limit(); /* one file is open for each log */
 		l->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 		if (l->watch < 0)
 			return err_errno(&p->err, -errno, "watching %s", l->dir);

@@ -23,6 +23,7 @@
 #include "lib/client/api/daemon.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/api/sandbox.h"
+#include "lib/os/ipc/test/flight_rig.h"
 
 static char *top;
 static pid_t server;
@@ -47,9 +48,16 @@ static void answer_one(int fd)
 			top, top);
 	const char *status = "200", *body = list;
 	char request[1024] = "";
+	size_t n = 0;
 
-	if (recv(fd, request, sizeof(request) - 1, 0) <= 0)
-		return;
+	/* the first byte comes alone when it has a descriptor */
+	while (!strstr(request, "\r\n\r\n")) {
+		ssize_t more = recv(fd, request + n, sizeof(request) - 1 - n, 0);
+
+		if (more <= 0)
+			return;
+		n += (size_t)more;
+	}
 	for (size_t i = 0; i < ARRAY_LEN(answers); i++)
 		if (strncmp(request, answers[i][0], strlen(answers[i][0])) == 0)
 			status = answers[i][1], body = answers[i][2];
@@ -138,6 +146,24 @@ static void an_error_has_sentence_code_and_hint(void **state)
 	}
 }
 
+/* R10A6: the kernel counts descriptors that any process of the user has sent, and compares with the
+ * limit of the sender. */
+static void a_descriptor_is_passed_while_others_have_many_in_flight(void **state)
+{
+	struct problem p = {0};
+	struct rlimit limit;
+	int pair[2];
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	flight_fill(pair);
+	flight_limit(0);
+	if (api_call_passing("GET", "/v1/version", NULL, STDERR_FILENO, 5000, NULL, &p) < 0)
+		fail_msg("%s", p.err.text);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+}
+
 /* A guest writes to rw. */
 static void a_path_follows_no_link_of_a_guest(void **state)
 {
@@ -204,6 +230,7 @@ int main(void)
 	static const struct CMUnitTest served[] = {
 		cmocka_unit_test(a_reply_is_json_with_defaults),
 		cmocka_unit_test(an_error_has_sentence_code_and_hint),
+		cmocka_unit_test(a_descriptor_is_passed_while_others_have_many_in_flight),
 		cmocka_unit_test(a_path_follows_no_link_of_a_guest),
 	};
 	AUTO_FREE char *rm = NULL;

@@ -55,12 +55,12 @@ static void a_time_is_printed_in_utc(void **state)
 
 static void times_become_text_at_any_depth(void **state)
 {
-	json_t *j = json_pack("{s:I, s:[{s:i, s:i}], s:i}", "created_at", (json_int_t)NOON, "all",
-		"used_at", 0, "n", 3, "at", 5);
+	json_t *j = json_pack("{s:I, s:[{s:i, s:i}], s:i, s:i}", "created_at", (json_int_t)NOON,
+		"all", "used_at", 0, "n", 3, "at", 5, "flat", 6);
 
 	form_times(j);
 	check_json(j, "{\"all\":[{\"n\":3,\"used_at\":null}],\"at\":5,"
-		      "\"created_at\":\"2026-01-31T12:00:00Z\"}");
+		      "\"created_at\":\"2026-01-31T12:00:00Z\",\"flat\":6}");
 }
 
 static void keys_that_are_missing_are_null_and_others_stay(void **state)

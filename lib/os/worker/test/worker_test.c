@@ -72,9 +72,10 @@ static int start_two(struct worker_msg *a, struct err *err)
 	for (int i = 0; i < 2; i++) {
 		pid_t pid = fork();
 
-		for (; pid == 0;) {
+		if (pid == 0) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-			(void)pause();
+			for (;;)
+				(void)pause();
 		}
 		if (spawner_keep(pid, err) < 0)
 			return -EAGAIN;

@@ -91,14 +91,9 @@ static size_t read_backslash(struct slice s, size_t at, unsigned long *ret)
 	case 'f':
 		*ret = '\f';
 		return 2;
-	case '/':
-	case '\\':
-	case '"':
-	case '\'':
-		*ret = s.p[at + 1];
-		return 2;
 	default:
-		return 0;
+		*ret = s.p[at + 1];
+		return *ret < 128 && ispunct((int)*ret) ? 2 : 0;
 	}
 }
 

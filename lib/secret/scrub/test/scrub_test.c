@@ -90,6 +90,13 @@ static void write_json(struct text *t, struct slice v, unsigned arg)
 		put(t, strchr("/\"\\", v.p[i]) ? "\\%c" : "%c", v.p[i]);
 }
 
+/* Markdown, regular expressions and shells have a backslash before any punctuation. */
+static void write_punctuation(struct text *t, struct slice v, unsigned arg)
+{
+	for (size_t i = 0; i < v.n; i++)
+		put(t, v.p[i] < 128 && ispunct(v.p[i]) ? "\\%c" : "%c", v.p[i]);
+}
+
 static void write_entity(struct text *t, struct slice v, unsigned arg)
 {
 	for (size_t i = 0; i < v.n; i++)
@@ -246,6 +253,7 @@ static const struct way ways[] = {
 	{"json unicode even", write_unicode, 2},
 	{"json unicode odd", write_unicode, 3},
 	{"json short", write_json, 0},
+	{"backslash before punctuation", write_punctuation, 0},
 	{"backslash x", write_backslash_x, 0},
 	{"html hex", write_entity, 0},
 	{"html decimal", write_entity, 4},

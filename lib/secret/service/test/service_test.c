@@ -447,6 +447,9 @@ static void a_call_is_refused_by_its_header_or_query(void **state)
 		{"Version=1;action=getsessiontoken", true},
 		{"A%63tion=%47etSessionToken&x", true},
 		{BLANKS "Action=AssumeRole", true},
+		{"+Action=AssumeRole", true}, /* Z7: a blank of a form */
+		{"%20++Action+=AssumeRole", true},
+		{"Act+ion=AssumeRole", false},
 		{"Action=+GetSessionToken", false},
 		{"Action=GetSessionTokens", false},
 		{"Action=GetCallerIdentity", false},
@@ -461,6 +464,7 @@ static void a_call_is_refused_by_its_header_or_query(void **state)
 		if (!service_refuses_query(&s, slice_from_str(rows[i].query)) == rows[i].refused)
 			fail_msg("%s", rows[i].query);
 	assert_true(service_has_query(slice_from_str(OVERRIDE "=PUT"), "x-http-method-override"));
+	assert_true(service_has_query(slice_from_str("a=b&+_method=PUT"), "_method"));
 	assert_non_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
 		slice_from_str(" secretsmanager.GETSecretValue")));
 	assert_null(service_refuses_header(&s, slice_from_str("X-Amz-Target"),
@@ -546,6 +550,8 @@ static void a_foreign_credential_is_seen_wherever_it_stands(void **state)
 		{SERVICE_IN_QUERY, "%6bey", "thief", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, "%4B%65%59", "thief", SERVICE_FOREIGN},
 		{SERVICE_IN_QUERY, BLANKS BLANKS BLANKS "key", "thief", SERVICE_FOREIGN},
+		{SERVICE_IN_QUERY, "+key", "thief", SERVICE_FOREIGN},
+		{SERVICE_IN_QUERY, "k+ey", "thief", SERVICE_PLAIN},
 		{SERVICE_IN_QUERY, "key", "sk%2dproxy-managed-00", SERVICE_SENTINEL},
 		{SERVICE_IN_QUERY, "key", "AKIAPROXYMANAGED2222%2F20260101%2Fx", SERVICE_SENTINEL},
 		{SERVICE_IN_QUERY, "q", "thief", SERVICE_PLAIN},
