@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "args.h"
 #include "tool.h"
@@ -23,14 +24,33 @@
 #define LOCKS_AT 100
 #define LOCKS_N 200
 #define FREE_STEP_MS 20
+#define ROOM_STEP_MS 250
 /* Where an image says how large it is. */
 #define QCOW2_MAGIC 0x514649fb
 #define QCOW2_AT_SIZE 24
 #define QCOW2_HEAD 32
 
-/* qemu-img in the jail, with those images. */
-static int run_jailed(const char *const *argv, struct args *a, char *said, size_t size,
-	int timeout_ms, struct err *err)
+/* Until the child exits. A few MB of layers may become much: it ends before the disk of `out` is
+ * full, on which sandboxes that write would be paused. */
+static int watch_room(struct jail_child *child, const char *out, struct err *err)
+{
+	struct pollfd p = {.fd = child->pidfd, .events = POLLIN};
+	uint64_t end = clock_mono_ms() + DISK_COPY_MS;
+	struct statvfs v;
+
+	do {
+		if (statvfs(out, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize < DISK_MIN_FREE) {
+			worker_end(child);
+			return err_set(err, -ENOSPC, "%llu MiB of the disk must stay free",
+				DISK_MIN_FREE >> 20);
+		}
+	} while (poll(&p, 1, ROOM_STEP_MS) <= 0 && clock_mono_ms() < end);
+	return 0;
+}
+
+/* qemu-img in the jail, with those images. `out`: the file that grows, or NULL. */
+static int run_jailed(const char *const *argv, struct args *a, const char *out, char *said,
+	size_t size, int timeout_ms, struct err *err)
 {
 	AUTO_CLOSE int rd = -1, wr = -1;
 	struct jail_child child;
@@ -51,7 +71,9 @@ static int run_jailed(const char *const *argv, struct args *a, char *said, size_
 	if (r < 0)
 		return r;
 	fd_close(&wr);
-	r = tool_finish(&child, rd, said, size, timeout_ms);
+	r = out ? watch_room(&child, out, err) : 0;
+	if (r == 0)
+		r = tool_finish(&child, rd, said, size, timeout_ms);
 	fd_close(&child.pidfd);
 	fd_close(&child.notify_fd);
 	return r;
@@ -147,7 +169,7 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 	/* -u: the base is not opened, its name is only written down. */
 	r = run_jailed((const char *[]){"qemu-img", "create", "-q", "-u", "-f", "qcow2", "-o",
 			       options, "-F", "raw", "-b", base, "--", "/disk/image", bytes, NULL},
-		&a, said, sizeof(said), DISK_TIMEOUT_MS, err);
+		&a, NULL, said, sizeof(said), DISK_TIMEOUT_MS, err);
 	if (r < 0)
 		r = err_wrap(err, r, "making %s with qemu-img", path);
 	else if (r > 0)
@@ -198,7 +220,7 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 	}
 	a.mounts[a.n_mounts++] =
 		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
-	r = run_jailed(argv, &a, said, sizeof(said), DISK_COPY_MS, err);
+	r = run_jailed(argv, &a, out, said, sizeof(said), DISK_TIMEOUT_MS, err);
 	if (r > 0)
 		r = err_set(err, -EIO, "making one file of a disk: %s",
 			*said ? said : "qemu-img failed");

@@ -21,6 +21,7 @@
 #define DISK_COPY_MS 300000
 #define DISK_FREE_MS 10000
 #define DISK_MAX_BYTES (1ull << 40)
+#define DISK_MIN_FREE (512ull << 20)
 
 /* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
  * a size below that of the base is refused. */
@@ -31,7 +32,7 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 int disk_chain_size(
 	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file
- * `out`; in the jail, with these files only. */
+ * `out`; in the jail, with these files only. -ENOSPC when less than DISK_MIN_FREE would be left. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
  * takes a moment. -EBUSY after so many ms. */

@@ -33,21 +33,21 @@ int machine_make_initrd(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
 	const char *modules = k->disks->template.modules;
+	const json_t *files = json_object_get(k->disks->template.manifest, "files");
+	const char *hash =
+		json_string_value(json_object_get(json_object_get(files, "modules.cpio"), "hash"));
 	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
-	struct stat a, b;
+	struct stat st;
 	int r;
 
-	if (stat(init, &a) < 0)
+	if (stat(init, &st) < 0)
 		return err_errno(err, -errno, "cannot find %s", init);
-	if (stat(modules, &b) < 0)
-		return err_errno(err, -errno, "cannot find %s", modules);
-	k->initrd = xasprintf("%s/%llx-%llx-%llx-%llx.img", folder,
-		(unsigned long long)a.st_mtim.tv_sec * 1000000000ull +
-			(unsigned long long)a.st_mtim.tv_nsec,
-		(unsigned long long)a.st_size,
-		(unsigned long long)b.st_mtim.tv_sec * 1000000000ull +
-			(unsigned long long)b.st_mtim.tv_nsec,
-		(unsigned long long)b.st_size);
+	if (!hash)
+		return err_set(err, -EUCLEAN, "the template has no hash of modules.cpio");
+	k->initrd = xasprintf("%s/%llx-%llx-%.32s.img", folder,
+		(unsigned long long)st.st_mtim.tv_sec * 1000000000ull +
+			(unsigned long long)st.st_mtim.tv_nsec,
+		(unsigned long long)st.st_size, hash);
 	if (access(k->initrd, R_OK) == 0)
 		return 0;
 	r = paths_make(folder, err);

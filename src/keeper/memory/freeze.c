@@ -112,17 +112,49 @@ static void wake_guest(struct keeper *k)
 		finish_freeze(k);
 }
 
+/* Before qemu writes to the new file, so that each file it writes to has a name that the next start
+ * finds. What comes to an end in between leaves an empty top, or none, which is made. */
+static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
+{
+	struct disks *d = k->disks;
+	size_t n = d->n_own[disk];
+	AUTO_FREE char *next = next_file(k, disk), *layer = disks_layer(k->dir, disk, n);
+	char *top = d->own[disk][n - 1];
+	int r = rename(top, layer) < 0 ? -errno : 0;
+
+	if (r == 0 && rename(next, top) < 0) {
+		r = -errno;
+		(void)rename(layer, top);
+	}
+	if (r < 0)
+		return err_errno(err, r, "moving %s", top);
+	d->own[disk][n - 1] = TAKE(layer);
+	d->own[disk][d->n_own[disk]++] = top;
+	return 0;
+}
+
+static int switch_disk(struct keeper *k, enum template_disk disk, struct err *err)
+{
+	int fd, r = move_files(k, disk, err);
+
+	if (r < 0)
+		return r;
+	fd = open(k->disks->own[disk][k->disks->n_own[disk] - 1], O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	r = fd < 0 ? -errno
+		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
+	return r < 0 ? err_errno(err, r, "cannot request QEMU to switch to another file") : 0;
+}
+
 static void snapshot_disk(struct keeper *k, enum template_disk disk)
 {
-	AUTO_FREE char *path = next_file(k, disk);
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), r;
+	struct err err = {0};
+	int r;
 
 	k->freeze->state = FREEZE_SNAPSHOT;
 	k->freeze->disk = disk;
-	r = fd < 0 ? -errno
-		   : vmm_snapshot_disk(k->vmm, disk == TEMPLATE_ROOT ? VMM_ROOT : VMM_DOCKER, fd);
+	r = switch_disk(k, disk, &err);
 	if (r < 0) {
-		fail_freeze(k->freeze, r, "cannot request QEMU to switch to another file");
+		fail_freeze(k->freeze, r, err.text);
 		wake_guest(k);
 	}
 }
@@ -175,47 +207,16 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 }
 
-/* qemu already writes to the new file. A start between the two renames finds no top and creates an
- * empty one, which is the same. */
-static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
-{
-	struct disks *d = k->disks;
-	size_t n = d->n_own[disk];
-	AUTO_FREE char *next = next_file(k, disk);
-	char *top = d->own[disk][n - 1];
-	char *layer = disks_layer(k->dir, disk, n);
-
-	if (rename(top, layer) < 0 || rename(next, top) < 0) {
-		int r = err_errno(err, -errno, "moving %s", top);
-
-		free(layer);
-		return r;
-	}
-	d->own[disk][n - 1] = layer;
-	d->own[disk][d->n_own[disk]++] = top;
-	return 0;
-}
-
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 {
 	struct freeze *f = k->freeze;
-	struct err err = {0};
-	int r;
 
 	if (f->state != FREEZE_SNAPSHOT)
 		return;
-	if (!ok) {
+	if (!ok)
 		fail_freeze(f, -EIO, text[0] ? text : "QEMU did not switch to another file");
-		wake_guest(k);
-		return;
-	}
-	r = move_files(k, f->disk, &err);
-	if (r < 0) {
-		fail_freeze(f, r, err.text);
-		wake_guest(k);
-	} else if (f->disk == TEMPLATE_ROOT) {
+	if (ok && f->disk == TEMPLATE_ROOT)
 		snapshot_disk(k, TEMPLATE_DOCKER);
-	} else {
+	else
 		wake_guest(k);
-	}
 }

@@ -3,9 +3,9 @@
  * freeze - turns the disks of a running VM into read-only layers.
  *
  * How      freeze_begin creates empty overlays; the guest syncs and freezes its file systems
- *          (/park FREEZE); qemu switches each disk to its new overlay (vmm_snapshot_disk); the old
- *          top becomes root.N.qcow2 and the new one root.qcow2; the guest continues (/wake); FROZEN
- *          is sent. Nothing is written to a disk meanwhile, so that a killed process leaves
+ *          (/park FREEZE); of each disk the old top becomes root.N.qcow2 and the new one
+ *          root.qcow2, then qemu switches to it (vmm_snapshot_disk); the guest continues (/wake);
+ *          FROZEN is sent. Nothing is written to a disk meanwhile, so that a killed process leaves
  *          complete disks.
  * Trust    The guest may report a freeze falsely: the layers are as after a power failure then,
  *          which its file systems survive.

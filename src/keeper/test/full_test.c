@@ -458,6 +458,79 @@ static void a_start_without_qemu_keeps_the_memory(void **state)
 	free(TAKE(rig_k.initrd));
 }
 
+/* ---- disks that become layers ---- */
+
+static void put_disks(void)
+{
+	struct disks *d = rig_k.disks;
+	AUTO_FREE char *base = at("base.img");
+	AUTO_CLOSE int fd = open(base, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct err err = {0};
+
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		d->template.disks[i] = (struct template_chain){.files = {xstrdup(base)}, .n = 1};
+		d->size[i] = 1 << 20;
+	}
+	if (disks_open(d, rig_k.dir, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static ino_t inode_of(const char *name)
+{
+	AUTO_FREE char *path = at(name);
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+/* The guest parks, and is woken later. */
+static void freeze(void)
+{
+	freeze_begin(&rig_k, 0, 5);
+	assert_int_equal(rig_k.freeze->state, FREEZE_PARKING);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(rig_k.freeze->state != FREEZE_PARKING);
+}
+
+static void wake_up(void)
+{
+	assert_int_equal(rig_k.freeze->state, FREEZE_WAKING);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(rig_k.freeze->state == FREEZE_IDLE);
+	assert_true(rig_k.freeze->code < 0);
+	assert_false(is_there("root.next.qcow2"));
+}
+
+/* ZM5 b: qemu wrote to a file that was deleted because it could not get its name. */
+static void a_disk_that_cannot_get_its_name_is_not_written_to(void **state)
+{
+	AUTO_FREE char *in_the_way = at("root.1.qcow2");
+	ino_t top;
+
+	put_disks();
+	top = inode_of("root.qcow2");
+	assert_int_equal(mkdir(in_the_way, 0700), 0);
+	freeze();
+	must_be_silent();
+	wake_up();
+	assert_int_equal(inode_of("root.qcow2"), top);
+}
+
+static void what_qemu_writes_to_has_a_name_when_it_refuses(void **state)
+{
+	ino_t top;
+
+	put_disks();
+	top = inode_of("root.qcow2");
+	freeze();
+	freeze_on_snapshot(&rig_k, false, "no");
+	wake_up();
+	assert_int_equal(inode_of("root.1.qcow2"), top); /* below an empty layer */
+	assert_int_not_equal(inode_of("root.qcow2"), top);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +554,8 @@ int main(void)
 		FULL_TEST(programs_that_an_undone_suspension_lost_are_named_so),
 		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
+		FULL_TEST(a_disk_that_cannot_get_its_name_is_not_written_to),
+		FULL_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

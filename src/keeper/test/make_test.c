@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -82,6 +83,40 @@ static void the_spawner_removes_what_is_left_of_a_draft(void **state)
 	assert_int_equal(access(draft, F_OK), -1);
 }
 
+/* Each as long as the other, of the same time. */
+static char *initrd_of(const char *modules, const char *hash)
+{
+	AUTO_FREE char *init = xasprintf("%s/sbx-guest", rig_dir);
+	AUTO_FREE char *file = xasprintf("%s/modules.cpio", rig_dir);
+	struct template *t = &rig_k.disks->template;
+	struct err err = {0};
+
+	if (access(init, F_OK) < 0)
+		assert_int_equal(file_save(init, slice_from_str("init"), NULL), 0);
+	assert_int_equal(file_save(file, slice_from_str(modules), NULL), 0);
+	assert_int_equal(utimensat(AT_FDCWD, file, (struct timespec[2]){0}, 0), 0);
+	t->modules = file;
+	t->manifest = json_pack("{s:{s:{s:s}}}", "files", "modules.cpio", "hash", hash);
+	if (machine_make_initrd(&rig_k, &err) < 0)
+		fail_msg("%s", err.text);
+	json_decref(t->manifest);
+	t->manifest = NULL;
+	t->modules = NULL;
+	return TAKE(rig_k.initrd);
+}
+
+/* ZM5 a: the second one got the initrd of the first, with its modules. */
+static void templates_with_other_modules_have_another_initrd(void **state)
+{
+	AUTO_FREE char *mine = initrd_of("one", "0123456789abcdef0123"),
+		       *again = initrd_of("one", "0123456789abcdef0123"),
+		       *other = initrd_of("two", "fedcba98765432100123");
+
+	assert_string_equal(mine, again);
+	assert_string_not_equal(mine, other);
+	assert_int_equal(access(mine, F_OK) | access(other, F_OK), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +125,7 @@ int main(void)
 		RIG_TEST(a_full_disk_is_a_failure),
 		RIG_TEST(the_maker_writes_to_its_draft_only),
 		RIG_TEST(the_spawner_removes_what_is_left_of_a_draft),
+		RIG_TEST(templates_with_other_modules_have_another_initrd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

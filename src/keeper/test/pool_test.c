@@ -228,6 +228,16 @@ static void stops_when_it_is_told(void **state)
 	must_have_ended();
 }
 
+/* Z5: it was the end of each start. */
+static void a_configuration_that_cannot_be_made_is_an_empty_one(void **state)
+{
+	AUTO_FREE char *own = own_file("new");
+
+	save_spec(&rig_k.spec);
+	assert_int_equal(setenv("XDG_CONFIG_HOME", "/proc/none", 1), 0);
+	assert_int_equal(rig_sealed_open(true, own, O_WRONLY | O_CREAT), 0);
+}
+
 /* The spawner and the next keeper of the sandbox believe the spec. */
 static void cannot_write_its_own_spec(void **state)
 {
@@ -254,6 +264,7 @@ int main(void)
 		WAIT_TEST(ends_with_its_sbxd),
 		WAIT_TEST(knows_no_other_message),
 		WAIT_TEST(stops_when_it_is_told),
+		WAIT_TEST(a_configuration_that_cannot_be_made_is_an_empty_one),
 		WAIT_TEST(cannot_write_its_own_spec),
 	};
 

@@ -51,9 +51,8 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	jail_dirs_add(d, xstrdup("/proc"), false);
 	jail_dirs_add(d, xstrdup("/dev/null"), true);
 	jail_dirs_add(d, xstrdup("/usr/share/zoneinfo"), false);
-	/* It may be made later, and a rule needs it now. */
-	if (paths_make(config, err) < 0)
-		return -EIO;
+	/* It may be made later, and a rule needs it now. Without one there are no settings. */
+	(void)!paths_make(config, NULL);
 	jail_dirs_add_links(d, config, false);
 	jail_dirs_add_links(d, own, false);
 	return add_audit(k, d, waits, err);

@@ -39,10 +39,9 @@ static int fill_dirs(struct jail_dirs *d, struct err *err)
 		r = add_made(d, PATHS_RUNTIME, true, err);
 	if (r == 0)
 		r = add_made(d, PATHS_DATA, true, err);
-	if (r == 0)
-		r = add_made(d, PATHS_CONFIG, false, err);
 	if (r < 0)
 		return r;
+	(void)!add_made(d, PATHS_CONFIG, false, NULL); /* without one there are no settings */
 	for (size_t i = 0; i < ARRAY_LEN(shipped); i++)
 		add_links(d, PATHS_SHARE, shipped[i]);
 	add_links(d, PATHS_CONFIG, "services");

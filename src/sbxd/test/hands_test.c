@@ -556,6 +556,21 @@ static void no_other_program_is_started(void **state)
 	assert_int_equal(worker_spawn(&plan, &c, NULL), -EPERM);
 }
 
+/* Z5: a home that is read-only was the end of sbxd. */
+static void sbxd_is_sealed_without_a_configuration(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		(void)setenv("XDG_CONFIG_HOME", "/proc/none", 1);
+		_exit(hands_seal(&(struct err){0}) < 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void write_program(const char *name)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
@@ -612,6 +627,7 @@ int main(void)
 		WITH(a_stranger_with_the_number_of_a_keeper_is_not_signalled),
 		WITH(what_a_keeper_has_forked_goes_with_it),
 		WITH(no_other_program_is_started),
+		WITH(sbxd_is_sealed_without_a_configuration),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "lib/vm/vmm/disk.h"
 #include "lib/base/fs/fd.h"
@@ -73,6 +74,38 @@ static void a_chain_is_as_large_as_its_last_layer(void **state)
 	assert_int_equal(disk_chain_size((const char *[]){base, base}, 2, &size, &err), -EUCLEAN);
 }
 
+int __wrap_statvfs64(const char *path, struct statvfs *v);
+int __real_statvfs64(const char *path, struct statvfs *v);
+static uint64_t n_free; /* in MiB; 0: as the disk has it */
+
+int __wrap_statvfs64(const char *path, struct statvfs *v)
+{
+	int r = __real_statvfs64(path, v);
+
+	if (n_free) {
+		v->f_frsize = 1 << 20;
+		v->f_bavail = n_free;
+	}
+	return r;
+}
+
+/* ZM5 d: a few MB of layers may become much, and other sandboxes are paused on a full disk. */
+static void a_disk_that_is_almost_full_gets_no_flat_image(void **state)
+{
+	AUTO_FREE char *flat = xasprintf("%s/no-flat", dir);
+	const char *files[] = {base, overlay};
+	struct err err = {};
+
+	n_free = 511;
+	assert_int_equal(disk_flatten(files, 2, flat, &err), -ENOSPC);
+	assert_non_null(strstr(err.text, "512 MiB"));
+	assert_int_equal(access(flat, F_OK), -1);
+	n_free = 512;
+	assert_int_equal(disk_flatten(files, 2, flat, &err), 0);
+	n_free = 0;
+	assert_int_equal(unlink(flat), 0);
+}
+
 static void says_why_not(void **state)
 {
 	AUTO_FREE char *lost = xasprintf("%s/no/such/folder", dir);
@@ -134,6 +167,7 @@ int main(void)
 		cmocka_unit_test(makes_an_overlay),
 		cmocka_unit_test(grows_but_never_shrinks),
 		cmocka_unit_test(a_chain_is_as_large_as_its_last_layer),
+		cmocka_unit_test(a_disk_that_is_almost_full_gets_no_flat_image),
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(a_locked_disk_is_waited_for),
 	};
