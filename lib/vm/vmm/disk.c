@@ -200,8 +200,8 @@ static char *chain_json(size_t n)
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err)
 {
 	AUTO_FREE char *chain = chain_json(n), *image = xasprintf("json:%s", chain);
-	const char *argv[] = {"qemu-img", "convert", "-n", "--target-is-zero", "-O", "raw", image,
-		"/disk/out", NULL};
+	const char *argv[] = {"qemu-img", "convert", "-U", "-n", "--target-is-zero", "-O", "raw",
+		image, "/disk/out", NULL};
 	char places[VMM_MAX_LAYERS][16], said[MAX_COMPLAINT] = "";
 	struct args a = {};
 	uint64_t size;

@@ -32,7 +32,8 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 int disk_chain_size(
 	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
 /* Writes what a chain holds, files[0] raw and the others qcow2 upwards, to the new raw file
- * `out`; in the jail, with these files only. -ENOSPC when less than DISK_MIN_FREE would be left. */
+ * `out`; in the jail, with these files only, which a running qemu may have open. -ENOSPC when less
+ * than DISK_MIN_FREE would be left. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
  * takes a moment. -EBUSY after so many ms. */

@@ -74,6 +74,24 @@ static void a_chain_is_as_large_as_its_last_layer(void **state)
 	assert_int_equal(disk_chain_size((const char *[]){base, base}, 2, &size, &err), -EUCLEAN);
 }
 
+/* The qemu of a running sandbox has its layers open, and locks what it opened to write. */
+static void a_layer_that_qemu_has_open_is_read(void **state)
+{
+	AUTO_FREE char *flat = xasprintf("%s/of-live", dir);
+	const char *files[] = {base, overlay};
+	AUTO_CLOSE int fd = open(overlay, O_RDWR | O_CLOEXEC);
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 100, .l_len = 4};
+	struct err err = {};
+
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0); /* what it does ... */
+	lock.l_start = 201;
+	lock.l_len = 1;
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0); /* ... and nobody else may: write */
+	if (disk_flatten(files, 2, flat, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(unlink(flat), 0);
+}
+
 int __wrap_statvfs64(const char *path, struct statvfs *v);
 int __real_statvfs64(const char *path, struct statvfs *v);
 static uint64_t n_free; /* in MiB; 0: as the disk has it */
@@ -168,6 +186,7 @@ int main(void)
 		cmocka_unit_test(grows_but_never_shrinks),
 		cmocka_unit_test(a_chain_is_as_large_as_its_last_layer),
 		cmocka_unit_test(a_disk_that_is_almost_full_gets_no_flat_image),
+		cmocka_unit_test(a_layer_that_qemu_has_open_is_read),
 		cmocka_unit_test(says_why_not),
 		cmocka_unit_test(a_locked_disk_is_waited_for),
 	};
