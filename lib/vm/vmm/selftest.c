@@ -16,7 +16,6 @@
 #include "emulator.h"
 #include "helper.h"
 #include "verdict.h"
-#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/slice.h"

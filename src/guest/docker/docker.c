@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "src/guest/base/base.h"
 #include "src/guest/net/net.h"
-#include "oci.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
-#include "src/guest/base/base.h"
 #include "lib/base/mem.h"
 
 static bool is_assignment(const char *line, size_t n)

@@ -14,7 +14,6 @@
 #include "spawn.h"
 #include "termname.h"
 #include "src/guest/trust/trust.h"
-#include "src/guest/base/base.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 

@@ -5,12 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "src/guest/base/base.h"
-#include "src/guest/park/park.h"
-#include "src/guest/setup/setup.h"
 #include "stats.h"
 #include "src/guest/trust/trust.h"
-#include "src/guest/net/net.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 

@@ -252,6 +252,16 @@ static void turn_rules(struct nl *nl, uint8_t family, uint16_t port)
 
 /* ---- the rules ---- */
 
+/* Goes on in the other chain with what `match` matches. */
+static void goto_chain(
+	struct nl *nl, const char *chain, void (*match)(struct nl *nl), const char *other)
+{
+	rule_rules(nl, chain);
+	match(nl);
+	verdict_rules(nl, NFT_GOTO, other);
+	rule_end(nl);
+}
+
 static void turn_dns(struct nl *nl, uint8_t family, uint8_t proto)
 {
 	const uint16_t dns = htons(NET_PORT_DNS);
@@ -295,16 +305,10 @@ static void hold_containers_and_own(struct nl *nl)
 	rule_end(nl);
 
 	base_chain(nl, "hold_own", "filter", NF_INET_LOCAL_OUT, BEFORE_CATCH);
-	rule_rules(nl, "hold_own");
-	match_leaves(nl);
-	verdict_rules(nl, NFT_GOTO, "held");
-	rule_end(nl);
+	goto_chain(nl, "hold_own", match_leaves, "held");
 
 	base_chain(nl, "hold_containers", "filter", NF_INET_PRE_ROUTING, BEFORE_CATCH);
-	rule_rules(nl, "hold_containers");
-	match_would_leave(nl);
-	verdict_rules(nl, NFT_GOTO, "held");
-	rule_end(nl);
+	goto_chain(nl, "hold_containers", match_would_leave, "held");
 }
 
 /* What net_hold.c has marked stays on its way, where refuse_rest meets it. */
@@ -330,16 +334,10 @@ static void catch_all(struct nl *nl)
 	turn_tcp(nl, NFPROTO_IPV6);
 
 	base_chain(nl, "catch_own", "nat", NF_INET_LOCAL_OUT, BEFORE_NAT);
-	rule_rules(nl, "catch_own");
-	match_leaves(nl);
-	verdict_rules(nl, NFT_GOTO, "caught");
-	rule_end(nl);
+	goto_chain(nl, "catch_own", match_leaves, "caught");
 
 	base_chain(nl, "catch_containers", "nat", NF_INET_PRE_ROUTING, BEFORE_NAT);
-	rule_rules(nl, "catch_containers");
-	match_would_leave(nl);
-	verdict_rules(nl, NFT_GOTO, "caught");
-	rule_end(nl);
+	goto_chain(nl, "catch_containers", match_would_leave, "caught");
 }
 
 /* What was turned still shows eth0 here, as the packet was routed before; its address tells. */
@@ -361,14 +359,6 @@ static void let_turned_pass(struct nl *nl)
 	rule_end(nl);
 }
 
-static void refuse_leaving(struct nl *nl, const char *in_chain)
-{
-	rule_rules(nl, in_chain);
-	match_leaves(nl);
-	verdict_rules(nl, NFT_GOTO, "refused");
-	rule_end(nl);
-}
-
 static void refuse_rest(struct nl *nl)
 {
 	chain_rules(nl, "refused");
@@ -382,10 +372,10 @@ static void refuse_rest(struct nl *nl)
 
 	base_chain(nl, "refuse_own", "filter", NF_INET_LOCAL_OUT, BEFORE_FILTER);
 	let_turned_pass(nl);
-	refuse_leaving(nl, "refuse_own");
+	goto_chain(nl, "refuse_own", match_leaves, "refused");
 
 	base_chain(nl, "refuse_containers", "filter", NF_INET_FORWARD, BEFORE_FILTER);
-	refuse_leaving(nl, "refuse_containers");
+	goto_chain(nl, "refuse_containers", match_leaves, "refused");
 }
 
 int net_rules_apply(bool hold, struct err *err)

@@ -13,7 +13,6 @@
 #include "src/guest/base/base.h"
 #include "park_child.h"
 #include "park_freeze.h"
-#include "src/guest/setup/setup.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "src/guest/base/base.h"
 #include "src/guest/setup/setup.h"
 #include "src/guest/trust/trust.h"
 #include "lib/base/fs/fd.h"

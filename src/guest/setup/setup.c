@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
-#include "src/guest/base/base.h"
 #include "src/guest/net/net.h"
 #include "src/guest/trust/trust.h"
 #include "lib/base/fs/fd.h"

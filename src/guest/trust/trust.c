@@ -9,8 +9,6 @@
 #include <unistd.h>
 #include "browser.h"
 #include "certname.h"
-#include "src/guest/base/base.h"
-#include "jks.h"
 #include "pem.h"
 #include "lib/base/mem.h"
 

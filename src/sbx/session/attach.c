@@ -10,7 +10,6 @@
 #include "lib/base/str.h"
 #include "lib/rules/settings/settings.h"
 #include "lib/client/api/sandbox.h"
-#include "session_run.h"
 
 static uint8_t flags_of(const struct attach *a)
 {

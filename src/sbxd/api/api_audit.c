@@ -20,10 +20,8 @@ void api_audit_prune(struct sbxd *d, struct conn *c, const struct api_request *r
 	struct err err = {0};
 	int r = keep_prune(d, req->ref, &rule, &got, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	api_reply_json(d, c, 200,
 		json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "log", api_text(req->ref),
 			"segments", (json_int_t)got.segments, "records", (json_int_t)got.records,

@@ -387,10 +387,8 @@ void api_create(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_fail(d, c, 400, "planted-link", err.text, hint);
 		return;
 	}
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	pool_take(d, spec.id);
 	api_watch_changed(d, spec.id);
 	go_on_creating(d, c, &spec, &more);

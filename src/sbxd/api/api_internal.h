@@ -16,6 +16,8 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);
 /* From a negative errno of the store, settings or decoders. */
 void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err);
+/* Whether r is no error; else it was replied. */
+bool api_succeeded(struct sbxd *d, struct conn *c, int r, const struct err *err) MUST_CHECK;
 /* The same as an object, for a later reply with *ret_status. -ECANCELED: a start failed. */
 struct json_t *api_error(int r, const struct err *err, int *ret_status);
 /* Text of the outside as JSON: what is not UTF-8 cannot stand there and is replaced. */

@@ -74,10 +74,8 @@ void api_own(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	if (r == 0)
 		r = change_own(d, &row.spec, &own, &changed, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	reload_reply(d, c, 200,
 		json_pack("{s:s,s:s,s:b,s:b}", "sandbox", row.spec.name, "service", own.service,
 			"own", own.is_own, "changed", changed),

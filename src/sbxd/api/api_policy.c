@@ -172,10 +172,8 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 	json_t *o;
 	int r = api_parse_target(req->target, &host, &port, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
 		return;
 	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);

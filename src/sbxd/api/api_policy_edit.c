@@ -212,10 +212,8 @@ void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 	json_t *list, *o;
 	int r = api_decode_rule(c->http.body, clock_wall_ms(), &rule, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	if (!api_rules_check(d, c, &rule, 1) || !find_scope(d, c, &rule.sandbox, sandbox))
 		return;
 	list = json_array();
@@ -268,10 +266,8 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	e.sandbox = old.rule[0].sandbox;
 	e.count = old.n;
 	r = save(d, &e, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	o = json_object();
 	l.list = json_array();
 	for (size_t i = 0; i < old.n; i++)
@@ -301,10 +297,8 @@ void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 	struct err err = {0};
 	int r = rule_make(RULE_ALLOW, RULE_NETWORK, slice_from_str(req->resource), &what, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	/* Rules may be there for one that is not: it can be named anyway. */
 	if (req->sandbox && store_get(d->store, req->sandbox, &row, NULL) == 0)
 		m.sandbox = row.spec.name;
@@ -464,10 +458,8 @@ void api_policy_reset(struct sbxd *d, struct conn *c, const struct api_request *
 		r = journal_append(d, &e, &err);
 	if (r == 0)
 		r = rulebook_erase(b, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	o = json_object();
 	json_object_set_new(o, "removed", json_integer((json_int_t)e.count));
 	reload_reply(d, c, 200, o, NULL);

@@ -275,10 +275,8 @@ void api_port_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 	r = api_decode_ports(c->http.body, &more, &n, &err);
 	if (r == 0)
 		r = check_new(&row.spec, more, n, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	spec_copy(&row.spec, &new);
 	new.ports = xrealloc(new.ports, (new.n_ports + n) * sizeof(*new.ports));
 	memcpy(new.ports + new.n_ports, more, n * sizeof(*more));

@@ -84,6 +84,13 @@ void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err
 	api_reply_json(d, c, status, o);
 }
 
+bool api_succeeded(struct sbxd *d, struct conn *c, int r, const struct err *err)
+{
+	if (r < 0)
+		api_fail_errno(d, c, r, err);
+	return r >= 0;
+}
+
 bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret)
 {
 	struct err err = {0};

@@ -59,10 +59,8 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 	bool cold = false;
 	int r = api_decode_start(c->http.body, &wish, &cold, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	if (!api_find(d, c, req->ref, &row))
 		return;
 	status = keeper_status(keeper_find(d, row.spec.id));
@@ -78,9 +76,7 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	r = api_launch(d, &row.spec, wish, cold, &err);
-	if (r < 0)
-		api_fail_errno(d, c, r, &err);
-	else
+	if (api_succeeded(d, c, r, &err))
 		api_reply_ref(d, c, 202, row.spec.id);
 }
 
@@ -164,10 +160,8 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	bool to_disk = false;
 	int r = stop_timeout(c->http.body, &ms, &to_disk, &err);
 
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	if (!api_find(d, c, req->ref, &row))
 		return;
 	if (to_disk) {

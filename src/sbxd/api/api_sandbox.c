@@ -188,10 +188,8 @@ void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (!api_find(d, c, req->ref, &row))
 		return;
 	r = patch(d, c, &row, &renamed, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	api_watch_changed(d, row.spec.id);
 	if (!api_find(d, c, row.spec.id, &now))
 		return;
@@ -279,10 +277,8 @@ void api_delete(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	r = api_remove(d, &row.spec, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	conn_wait(d, c, wait_delete, row.spec.id, DELETE_MS);
 	wait_delete(d, c, false);
 }

@@ -421,10 +421,8 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 		api_fail(d, c, 404, "no-service", err.text, "sbx secret services");
 		return;
 	}
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	if (!find_scope(d, c, s.sandbox, &s.meta, sandbox))
 		return;
 	r = s.ref.kind == VAULT_REF_NONE ? 0 : ref_check(d, &s.ref, &err);

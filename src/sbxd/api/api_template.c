@@ -35,10 +35,8 @@ void api_template_rm(struct sbxd *d, struct conn *c, const struct api_request *r
 
 	templates_pin_all(d);
 	r = template_untag(req->ref, &err);
-	if (r < 0) {
-		api_fail_errno(d, c, r, &err);
+	if (!api_succeeded(d, c, r, &err))
 		return;
-	}
 	templates_collect(d);
 	conn_reply(d, c, 204, NULL);
 }
@@ -190,8 +188,6 @@ void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	}
 	r = freeze_stopped(row.spec.id, layers, &err);
-	if (r < 0)
-		api_fail_errno(d, c, r, &err);
-	else
+	if (api_succeeded(d, c, r, &err))
 		reply_layers(d, c, row.spec.id, layers, false);
 }

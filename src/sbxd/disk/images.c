@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 #include "api_body.h"
 #include "lib/base/mem.h"
