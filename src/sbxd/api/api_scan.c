@@ -31,11 +31,6 @@ static void reply_scanned(struct sbxd *d, struct conn *c, struct vault_op *op)
 			"control", (json_int_t)s->control, "credentials", list));
 }
 
-static void wait_scanned(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_scanned);
-}
-
 void api_secret_scan(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_CLOSE int fd = api_take_passed(d, c, "expected one descriptor with the data to scan");
@@ -56,5 +51,5 @@ void api_secret_scan(struct sbxd *d, struct conn *c, const struct api_request *r
 	op->fd = TAKE_FD(fd);
 	op->scanned = xcalloc(1, sizeof(*op->scanned));
 	(void)snprintf(op->control, sizeof(op->control), "%s", req->control ? req->control : "");
-	api_vault_ask(d, c, op, wait_scanned, VAULT_HELLO_MS + 2 * VAULT_SCAN_MS);
+	api_vault_ask(d, c, op, reply_scanned, VAULT_HELLO_MS + 2 * VAULT_SCAN_MS);
 }

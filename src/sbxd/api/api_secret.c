@@ -50,7 +50,7 @@ static void fail_vault(struct sbxd *d, struct conn *c, const struct vault_op *op
 	}
 }
 
-void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *reply)
+static void wait_vault(struct sbxd *d, struct conn *c, bool late)
 {
 	struct vault_op *op = vault_link_find(d, c->vault_op);
 
@@ -59,7 +59,7 @@ void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *rep
 		if (op->done.code < 0)
 			fail_vault(d, c, op);
 		else
-			reply(d, c, op);
+			op->reply(d, c, op);
 		vault_link_forget(d, op);
 	} else if (late || !op) {
 		c->vault_op = 0;
@@ -69,16 +69,17 @@ void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *rep
 }
 
 void api_vault_ask(
-	struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait, uint64_t ms)
+	struct sbxd *d, struct conn *c, struct vault_op *op, api_vault_fn *reply, uint64_t ms)
 {
 	c->vault_op = op->id;
-	conn_wait(d, c, wait, "", ms);
+	op->reply = reply;
+	conn_wait(d, c, wait_vault, "", ms);
 	vault_link_step(d);
 }
 
-static void ask_vault(struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait)
+static void ask_vault(struct sbxd *d, struct conn *c, struct vault_op *op, api_vault_fn *reply)
 {
-	api_vault_ask(d, c, op, wait, VAULT_HELLO_MS + VAULT_ANSWER_MS);
+	api_vault_ask(d, c, op, reply, VAULT_HELLO_MS + VAULT_ANSWER_MS);
 }
 
 struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what)
@@ -218,11 +219,6 @@ static void reply_list(struct sbxd *d, struct conn *c, struct vault_op *op)
 	api_reply_json(d, c, 200, json_pack("{s:o}", "secrets", list));
 }
 
-static void wait_list(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_list);
-}
-
 void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	struct vault_op *op;
@@ -234,7 +230,7 @@ void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	op = api_vault_op(d, c, VAULT_LIST);
 	if (op)
-		ask_vault(d, c, op, wait_list);
+		ask_vault(d, c, op, reply_list);
 }
 
 /* ---- the state ---- */
@@ -255,11 +251,6 @@ static void reply_status(struct sbxd *d, struct conn *c, struct vault_op *op)
 			s->state == VAULT_LOCKED, "text", api_text(s->text)));
 }
 
-static void wait_status(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_status);
-}
-
 void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	struct vault_op *op;
@@ -273,17 +264,12 @@ void api_secret_status(struct sbxd *d, struct conn *c, const struct api_request 
 	}
 	op = api_vault_op(d, c, VAULT_STATUS);
 	if (op)
-		ask_vault(d, c, op, wait_status);
+		ask_vault(d, c, op, reply_status);
 }
 
 static void reply_done(struct sbxd *d, struct conn *c, struct vault_op *op)
 {
 	conn_reply(d, c, 204, NULL);
-}
-
-static void wait_unlock(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_done);
 }
 
 void api_secret_unlock(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -294,7 +280,7 @@ void api_secret_unlock(struct sbxd *d, struct conn *c, const struct api_request 
 	if (!op)
 		return;
 	op->fd = TAKE_FD(fd);
-	ask_vault(d, c, op, wait_unlock);
+	ask_vault(d, c, op, reply_done);
 }
 
 /* ---- set ---- */
@@ -386,11 +372,6 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	api_reply_json(d, c, 200, o);
 }
 
-static void wait_set(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_set);
-}
-
 /* The sandbox that it is for: its id is the scope, its name is for people. */
 static bool find_scope(
 	struct sbxd *d, struct conn *c, const char *ref, struct vault_meta *meta, char *name)
@@ -444,15 +425,10 @@ void api_secret_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	op->ref = xmalloc(sizeof(*op->ref));
 	*op->ref = s.ref;
 	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
-	ask_vault(d, c, op, wait_set);
+	ask_vault(d, c, op, reply_set);
 }
 
 /* ---- rm ---- */
-
-static void wait_rm(struct sbxd *d, struct conn *c, bool late)
-{
-	api_vault_wait(d, c, late, reply_done);
-}
 
 void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
@@ -474,5 +450,5 @@ void api_secret_rm(struct sbxd *d, struct conn *c, const struct api_request *req
 	op->meta = xmalloc(sizeof(*op->meta));
 	*op->meta = meta;
 	memcpy(op->sandbox, sandbox, sizeof(op->sandbox));
-	ask_vault(d, c, op, wait_rm);
+	ask_vault(d, c, op, reply_done);
 }

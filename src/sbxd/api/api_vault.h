@@ -2,7 +2,7 @@
 /*
  * api_vault - requests of API calls to the vault, used by api_secret.c and api_scan.c.
  *
- * How      api_vault_op, filled in, then api_vault_ask with a function that calls api_vault_wait.
+ * How      api_vault_op, filled in, then api_vault_ask with the function that replies.
  * Trust    Requests of the same user. Values and dumps pass in descriptors that sbxd does not read.
  * Owns     Nothing: the request is vault_link's.
  * See      vault.h
@@ -18,8 +18,7 @@ typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
 struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what);
 /* The one descriptor that came along, or a reply (`why`) and -1. */
 int api_take_passed(struct sbxd *d, struct conn *c, const char *why);
-/* Lets the connection wait for the question. It may be answered before this returns. */
+/* Lets the connection wait for the question. When it was answered, `reply` is called, or the reply
+ * is what the vault could not do. It may be answered before this returns. */
 void api_vault_ask(
-	struct sbxd *d, struct conn *c, struct vault_op *op, conn_wait_fn *wait, uint64_t ms);
-/* When it was answered: `reply`, or what the vault could not do. */
-void api_vault_wait(struct sbxd *d, struct conn *c, bool late, api_vault_fn *reply);
+	struct sbxd *d, struct conn *c, struct vault_op *op, api_vault_fn *reply, uint64_t ms);

@@ -32,6 +32,7 @@ struct keeper;
 
 enum vault_op_state { VAULT_OP_FREE, VAULT_OP_QUEUED, VAULT_OP_SENT, VAULT_OP_FINISHED };
 
+struct conn;
 struct vault_op {
 	enum vault_op_state state;
 	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS, SCAN */
@@ -53,6 +54,8 @@ struct vault_op {
 	struct vault_status status;
 	struct vault_scanned *scanned; /* of a SCAN, room for it from the start */
 	struct vault_done done;
+	/* Replies to the call that waits for it; set by api_vault_ask. */
+	void (*reply)(struct sbxd *d, struct conn *c, struct vault_op *op);
 };
 
 struct vault_link {
