@@ -416,25 +416,27 @@ static const struct jail_group broker_absent[] = {
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
 
+/* clang-format off */
+/* Of our own programs: no file and no process of their own. */
+#define OWN_LIMITS(nofile_, memlock_, as_) {.nofile = nofile_, .memlock = memlock_, .as = as_}
+/* Of the programs of others. */
+#define OTHER_LIMITS(nofile_, memlock_) \
+	{.core = 1, .fsize = RLIM_INFINITY, .nproc = 512, .nofile = nofile_, .memlock = memlock_}
+#define NO_LIMITS \
+	{.core = 1, .fsize = RLIM_INFINITY, .nproc = RLIM_INFINITY, .nofile = RLIM_INFINITY, \
+		.memlock = RLIM_INFINITY}
+/* clang-format on */
+
 static const struct jail_row rows[] = {
 	[JAIL_EDGE] = {.name = "edge",
 		.landlock = true,
-		.limit = {.core = 0,
-			.fsize = 0,
-			.nproc = 0,
-			.nofile = 2048,
-			.memlock = 1024 * KIB,
-			.as = JAIL_EDGE_AS},
+		.limit = OWN_LIMITS(2048, 1024 * KIB, JAIL_EDGE_AS),
 		.start = edge_start,
 		.seal = edge_seal},
 	[JAIL_QEMU] = {.name = "qemu",
 		.dev_null = true,
 		.landlock = true,
-		.limit = {.core = 1,
-			.fsize = RLIM_INFINITY,
-			.nproc = 512,
-			.nofile = 4096,
-			.memlock = RLIM_INFINITY},
+		.limit = OTHER_LIMITS(4096, RLIM_INFINITY),
 		.start = qemu_start,
 		.absent = qemu_absent},
 	/* No Landlock: a Landlocked process may not mount, and its own sandbox does. */
@@ -445,11 +447,7 @@ static const struct jail_row rows[] = {
 		.caps = CAP(CAP_SYS_ADMIN) | CAP(CAP_SYS_CHROOT) | CAP(CAP_SETPCAP) |
 			CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
 			CAP(CAP_SETUID) | CAP(CAP_SETGID) | CAP(CAP_SETFCAP) | CAP(CAP_MKNOD),
-		.limit = {.core = 1,
-			.fsize = RLIM_INFINITY,
-			.nproc = 512,
-			.nofile = 262144,
-			.memlock = 64 * KIB},
+		.limit = OTHER_LIMITS(262144, 64 * KIB),
 		.start = virtiofsd_start,
 		.special = virtiofsd_special,
 		.faked = virtiofsd_faked,
@@ -459,12 +457,7 @@ static const struct jail_row rows[] = {
 	[JAIL_EGRESS] = {.name = "egress",
 		.landlock = true,
 		.host_net = true,
-		.limit = {.core = 0,
-			.fsize = 0,
-			.nproc = 0,
-			.nofile = 8192,
-			.memlock = 64 * KIB,
-			.as = 768 * MIB},
+		.limit = OWN_LIMITS(8192, 64 * KIB, 768 * MIB),
 		.start = egress_start,
 		.seal = egress_seal},
 	/* Goes in by itself (jail_self), so there is nothing to start.
@@ -480,12 +473,7 @@ static const struct jail_row rows[] = {
 		.seal = vault_seal},
 	[JAIL_SSH_AGENT] = {.name = "ssh-agent",
 		.landlock = true,
-		.limit = {.core = 0,
-			.fsize = 0,
-			.nproc = 0,
-			.nofile = 64,
-			.memlock = 64 * KIB,
-			.as = 128 * MIB},
+		.limit = OWN_LIMITS(64, 64 * KIB, 128 * MIB),
 		.start = ssh_agent_start,
 		.seal = ssh_agent_seal},
 	/* Goes in by itself too. nofile: see above; it has 257 exchanges, 32 connections, a stream
@@ -507,11 +495,7 @@ static const struct jail_row rows[] = {
 		.dev_null = true,
 		.caps = CAP(CAP_CHOWN) | CAP(CAP_DAC_OVERRIDE) | CAP(CAP_FOWNER) | CAP(CAP_FSETID) |
 			CAP(CAP_SETFCAP) | CAP(CAP_SYS_CHROOT) | CAP(CAP_MKNOD),
-		.limit = {.core = 1,
-			.fsize = RLIM_INFINITY,
-			.nproc = 512,
-			.nofile = 4096,
-			.memlock = 64 * KIB},
+		.limit = OTHER_LIMITS(4096, 64 * KIB),
 		.start = template_start,
 		.absent = template_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
@@ -519,21 +503,13 @@ static const struct jail_row rows[] = {
 	[JAIL_KEEPER] = {.name = "keeper",
 		.host_net = true,
 		.landlock = true,
-		.limit = {.core = 1,
-			.fsize = RLIM_INFINITY,
-			.nproc = RLIM_INFINITY,
-			.nofile = RLIM_INFINITY,
-			.memlock = RLIM_INFINITY},
+		.limit = NO_LIMITS,
 		.start = keeper_start,
 		.absent = broker_absent},
 	[JAIL_SBXD] = {.name = "sbxd",
 		.host_net = true,
 		.landlock = true,
-		.limit = {.core = 1,
-			.fsize = RLIM_INFINITY,
-			.nproc = RLIM_INFINITY,
-			.nofile = RLIM_INFINITY,
-			.memlock = RLIM_INFINITY},
+		.limit = NO_LIMITS,
 		.start = sbxd_start,
 		.absent = broker_absent},
 };

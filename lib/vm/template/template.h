@@ -50,6 +50,8 @@ typedef void template_progress_fn(void *arg, unsigned percent, const char *text)
 
 void template_done(struct template *t);
 #define AUTO_TEMPLATE CLEANUP(template_done)
+/* Removes a folder of plain files, or a link to one. 0 if it is not there. */
+int template_remove(const char *dir, struct err *err) MUST_CHECK;
 
 /* By name or id. -ENOENT when there is none. Every file is there, of the right size and kind; one
  * that was touched since it was last hashed (inode, size, times) is hashed again. -EUCLEAN when it

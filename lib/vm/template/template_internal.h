@@ -42,8 +42,6 @@ int template_link(const char *from, const char *to, struct err *err) MUST_CHECK;
 /* A new file with the same content: shared blocks where the file system has them. -ENOSPC when less
  * than TEMPLATE_MIN_FREE would be left. */
 int template_copy(const char *from, const char *to, struct err *err) MUST_CHECK;
-/* A folder of plain files, or a link to one. */
-int template_remove(const char *dir, struct err *err) MUST_CHECK;
 int template_sync_dir(const char *dir, struct err *err) MUST_CHECK;
 /* "name" becomes a link to target, in one step; a folder of that name must not be there. */
 int template_point(const char *path, const char *target, struct err *err) MUST_CHECK;

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/base/fs/dir.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/client/api/api.h"
@@ -42,23 +41,6 @@ bool template_is_there(const char *name)
 	AUTO_JSON json_t *m = template_manifest(name);
 
 	return m && !json_object_get(m, "broken");
-}
-
-/* A template is a directory of plain files. */
-int template_remove_dir(const char *dir)
-{
-	AUTO_DIR DIR *d = opendir(dir);
-	struct dirent *e;
-	int r = 0;
-
-	if (!d)
-		return -errno;
-	while ((e = dir_next(d)))
-		if (unlinkat(dirfd(d), e->d_name, 0) < 0)
-			r = -errno;
-	if (r == 0 && rmdir(dir) < 0)
-		r = -errno;
-	return r;
 }
 
 /* In the child: fd 3 is the progress, stdout goes to our stderr. */
@@ -218,11 +200,11 @@ int template_build(const char *name, const char *const *extra, struct problem *p
 
 	if (paths_make(store, &p->err) < 0)
 		return -EIO;
-	(void)!template_remove_dir(out);
+	(void)!template_remove(out, NULL);
 	r = run_helper(name, out, extra, p);
 	if (r == 0)
 		r = publish_folder(name, out, p);
-	(void)!template_remove_dir(out);
+	(void)!template_remove(out, NULL);
 	return r;
 }
 

@@ -114,6 +114,6 @@ int template_image_build(const char *name, const char *ref, bool plain, bool log
 		return r;
 	say_facts(out);
 	r = publish_image(name, out, &base, more, p);
-	(void)!template_remove_dir(out);
+	(void)!template_remove(out, NULL);
 	return r;
 }
