@@ -15,20 +15,6 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-static long try_socketpair(int fd)
-{
-	int fds[2];
-
-	return syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds);
-}
-
-static long try_setsockopt(int fd)
-{
-	int on = 1;
-
-	return syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
 static bool try_memory(void)
 {
 	char *p = malloc(1 << 20);
@@ -88,8 +74,9 @@ static int prepare_selftest(void)
 int edge_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"create a socket pair", try_socketpair},
-		{"set socket options", try_setsockopt},
+		{"create a socket pair", SYS_socketpair, {AF_UNIX, SOCK_STREAM}},
+		{"set socket options", SYS_setsockopt,
+			{JAIL_SELFTEST_FD, SOL_SOCKET, SO_KEEPALIVE}},
 		{0},
 	};
 	const struct jail_selftest t = {.profile = JAIL_EDGE,

@@ -14,29 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-/* Ping needs no privilege on many hosts. */
-static long try_icmp(int fd)
-{
-	return syscall(SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP);
-}
-
-static long try_sctp(int fd)
-{
-	return syscall(SYS_socket, AF_INET, SOCK_STREAM, IPPROTO_SCTP);
-}
-
-static long try_accept(int fd)
-{
-	return syscall(SYS_accept4, fd, NULL, NULL, 0);
-}
-
-static long try_option(int fd)
-{
-	const int mark = 1;
-
-	return syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
-}
-
 /* The day's work: memory, sockets, a connection (to a closed port), bytes through a pipe. */
 static long try_work(int fd)
 {
@@ -70,10 +47,13 @@ static int prepare_selftest(void)
 int egress_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"create a ping socket", try_icmp},
-		{"create a socket of another protocol", try_sctp},
-		{"accept", try_accept},
-		{"set another socket option", try_option},
+		/* Ping needs no privilege on many hosts. */
+		{"create a ping socket", SYS_socket, {AF_INET, SOCK_DGRAM, IPPROTO_ICMP}},
+		{"create a socket of another protocol", SYS_socket,
+			{AF_INET, SOCK_STREAM, IPPROTO_SCTP}},
+		{"accept", SYS_accept4, {JAIL_SELFTEST_FD}},
+		{"set another socket option", SYS_setsockopt,
+			{JAIL_SELFTEST_FD, SOL_SOCKET, SO_MARK}},
 		{0},
 	};
 	const struct jail_selftest t = {.profile = JAIL_EGRESS,

@@ -9,25 +9,6 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-static long try_socketpair(int fd)
-{
-	int fds[2];
-
-	return syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds);
-}
-
-static long try_setsockopt(int fd)
-{
-	int on = 1;
-
-	return syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
-static long try_accept(int fd)
-{
-	return syscall(SYS_accept4, fd, NULL, NULL, 0);
-}
-
 /* The day's work: a value in its own memory, and the first flight of a handshake. */
 static long try_work(int fd)
 {
@@ -52,9 +33,10 @@ static int prepare_selftest(void)
 int origin_selftest(void)
 {
 	static const struct jail_selftest_probe own[] = {
-		{"create a socket pair", try_socketpair},
-		{"set socket options", try_setsockopt},
-		{"accept", try_accept},
+		{"create a socket pair", SYS_socketpair, {AF_UNIX, SOCK_STREAM}},
+		{"set socket options", SYS_setsockopt,
+			{JAIL_SELFTEST_FD, SOL_SOCKET, SO_KEEPALIVE}},
+		{"accept", SYS_accept4, {JAIL_SELFTEST_FD}},
 		{0},
 	};
 	const struct jail_selftest t = {.profile = JAIL_ORIGIN,

@@ -18,180 +18,42 @@
 #define SURVIVED 10
 #define CANNOT_SEAL 11
 
-static long try_netlink(int fd)
-{
-	return syscall(SYS_socket, AF_NETLINK, SOCK_RAW, 0);
-}
-
-static long try_packet(int fd)
-{
-	return syscall(SYS_socket, AF_PACKET, SOCK_RAW, 0);
-}
-
-static long try_raw(int fd)
-{
-	return syscall(SYS_socket, AF_INET, SOCK_RAW, IPPROTO_ICMP);
-}
-
-static long try_vsock(int fd)
-{
-	return syscall(SYS_socket, AF_VSOCK, SOCK_STREAM, 0);
-}
-
-static long try_unix_socket(int fd)
-{
-	return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
-}
-
-static long try_bind(int fd)
-{
-	const struct sockaddr_un at = {.sun_family = AF_UNIX};
-
-	return syscall(SYS_bind, fd, &at, sizeof(at));
-}
-
-static long try_listen(int fd)
-{
-	return syscall(SYS_listen, fd, 1);
-}
-
-static long try_exec(int fd)
-{
-	char *const argv[] = {(char *)"true", NULL}, *const envp[] = {NULL};
-
-	return syscall(SYS_execve, "/bin/true", argv, envp);
-}
-
-static long try_execveat(int fd)
-{
-	char *const argv[] = {(char *)"true", NULL}, *const envp[] = {NULL};
-
-	return syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH);
-}
-
-static long try_fork(int fd)
-{
-	return syscall(SYS_fork);
-}
-
-static long try_clone(int fd)
-{
-	return syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-}
-
-static long try_ptrace(int fd)
-{
-	return syscall(SYS_ptrace, PTRACE_ATTACH, 1, 0, 0);
-}
-
-static long try_read_memory(int fd)
-{
-	return syscall(SYS_process_vm_readv, 1, NULL, 0, NULL, 0, 0);
-}
-
-/* Signal 0 hurts nobody when the jail has a hole. */
-static long try_kill(int fd)
-{
-	return syscall(SYS_kill, 1, 0);
-}
-
-static long try_mount(int fd)
-{
-	return syscall(SYS_mount, "none", "/", "tmpfs", 0, NULL);
-}
-
-static long try_unshare(int fd)
-{
-	return syscall(SYS_unshare, 0);
-}
-
-static long try_dumpable(int fd)
-{
-	return syscall(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 1, 0, 0, 0);
-}
-
-static long try_bpf(int fd)
-{
-	return syscall(SYS_bpf, 0, NULL, 0);
-}
-
-static long try_io_uring(int fd)
-{
-	return syscall(SYS_io_uring_setup, 0, NULL);
-}
-
-static long try_memfd(int fd)
-{
-	return syscall(SYS_memfd_create, "jail", 0);
-}
-
-static long try_exec_memory(int fd)
-{
-	return syscall(SYS_mmap, NULL, 4096, 7, 0x22, -1, 0);
-}
-
-static long try_open(int fd)
-{
-	return syscall(SYS_open, "/etc/passwd", O_RDONLY);
-}
-
-static long try_openat(int fd)
-{
-	return syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY);
-}
-
-static long try_creat(int fd)
-{
-	return syscall(SYS_openat, AT_FDCWD, "/tmp/jail-was-here", O_WRONLY | O_CREAT, 0600);
-}
-
-static long try_socket(int fd)
-{
-	return syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
-}
-
-static long try_connect(int fd)
-{
-	const struct sockaddr_un to = {.sun_family = AF_UNIX, .sun_path = "/run/nobody"};
-
-	return syscall(SYS_connect, fd, &to, sizeof(to));
-}
-
 const struct jail_selftest_probe jail_selftest_any[] = {
-	{"make a netlink socket", try_netlink},
-	{"make a packet socket", try_packet},
-	{"make a raw socket", try_raw},
-	{"make a vsock socket", try_vsock},
-	{"make a unix socket", try_unix_socket},
-	{"bind a socket", try_bind},
-	{"listen", try_listen},
-	{"execute a program", try_exec},
-	{"execute an open file", try_execveat},
-	{"fork", try_fork},
-	{"clone", try_clone},
-	{"ptrace another process", try_ptrace},
-	{"read another process's memory", try_read_memory},
-	{"signal another process", try_kill},
-	{"mount", try_mount},
-	{"make a namespace", try_unshare},
-	{"become dumpable", try_dumpable},
-	{"load bpf", try_bpf},
-	{"set up io_uring", try_io_uring},
-	{"make a file in memory", try_memfd},
-	{"make memory executable", try_exec_memory},
+	{"make a netlink socket", SYS_socket, {AF_NETLINK, SOCK_RAW}},
+	{"make a packet socket", SYS_socket, {AF_PACKET, SOCK_RAW}},
+	{"make a raw socket", SYS_socket, {AF_INET, SOCK_RAW, IPPROTO_ICMP}},
+	{"make a vsock socket", SYS_socket, {AF_VSOCK, SOCK_STREAM}},
+	{"make a unix socket", SYS_socket, {AF_UNIX, SOCK_STREAM}},
+	{"bind a socket", SYS_bind, {JAIL_SELFTEST_FD}},
+	{"listen", SYS_listen, {JAIL_SELFTEST_FD, 1}},
+	{"execute a program", SYS_execve, {0}},
+	{"execute an open file", SYS_execveat, {JAIL_SELFTEST_FD, 0, 0, 0, AT_EMPTY_PATH}},
+	{"fork", SYS_fork, {0}},
+	{"clone", SYS_clone, {SIGCHLD}},
+	{"ptrace another process", SYS_ptrace, {PTRACE_ATTACH, 1}},
+	{"read another process's memory", SYS_process_vm_readv, {1}},
+	/* Signal 0 hurts nobody when the jail has a hole. */
+	{"signal another process", SYS_kill, {1, 0}},
+	{"mount", SYS_mount, {0}},
+	{"make a namespace", SYS_unshare, {0}},
+	{"become dumpable", SYS_prctl, {4 /* PR_SET_DUMPABLE */, 1}},
+	{"load bpf", SYS_bpf, {0}},
+	{"set up io_uring", SYS_io_uring_setup, {0}},
+	{"make a file in memory", SYS_memfd_create, {0}},
+	{"make memory executable", SYS_mmap, {0, 4096, 7, 0x22, -1}},
 	{0},
 };
 
 const struct jail_selftest_probe jail_selftest_files[] = {
-	{"open a file", try_open},
-	{"open a folder", try_openat},
-	{"create a file", try_creat},
+	{"open a file", SYS_open, {0}},
+	{"open a folder", SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_DIRECTORY}},
+	{"create a file", SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT, 0600}},
 	{0},
 };
 
 const struct jail_selftest_probe jail_selftest_sockets[] = {
-	{"make a TCP socket", try_socket},
-	{"connect a socket", try_connect},
+	{"make a TCP socket", SYS_socket, {AF_INET, SOCK_STREAM}},
+	{"connect a socket", SYS_connect, {JAIL_SELFTEST_FD}},
 	{0},
 };
 
@@ -199,16 +61,20 @@ const struct jail_selftest_probe jail_selftest_sockets[] = {
 static void probe_child(
 	const struct jail_selftest *t, const struct jail_selftest_probe *p, bool must_live)
 {
+	long a[6];
 	struct err err;
 	int fds[2];
-	long r;
 
 	if ((t->prepare && t->prepare() < 0) ||
 		syscall(SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, fds) < 0 ||
 		jail_seal(t->profile, &err) < 0)
 		_exit(CANNOT_SEAL);
-	r = p->attempt(fds[0]);
-	_exit(must_live && r == 0 ? 0 : SURVIVED);
+	if (must_live)
+		_exit(t->work(fds[0]) == 0 ? 0 : SURVIVED);
+	for (size_t i = 0; i < ARRAY_LEN(a); i++)
+		a[i] = p->args[i] == JAIL_SELFTEST_FD ? fds[0] : p->args[i];
+	(void)syscall(p->number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	_exit(SURVIVED);
 }
 
 static bool probe_run(
@@ -241,7 +107,7 @@ static bool probe_run(
 
 int jail_selftest_run(const struct jail_selftest *t)
 {
-	const struct jail_selftest_probe work = {"do its own work", t->work};
+	const struct jail_selftest_probe work = {.name = "do its own work"};
 	bool good = true;
 
 	for (size_t i = 0; i < ARRAY_LEN(t->tables) && t->tables[i]; i++) {

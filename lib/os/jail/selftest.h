@@ -18,9 +18,14 @@
 #include <stddef.h>
 #include "jail.h"
 
+#define JAIL_SELFTEST_FD (-77) /* in args: one end of a pair of Unix stream sockets */
+
+/* A system call that the filter must refuse by its number and these arguments. Pointers are NULL:
+ * the filter does not see what they point to, and a call that is let through does nothing. */
 struct jail_selftest_probe {
 	const char *name;
-	long (*attempt)(int fd); /* fd: one end of a pair of Unix stream sockets */
+	long number;
+	long args[6];
 };
 
 /* Probes that several programs share, each a table that ends with NULL: what no program of ours may
@@ -33,7 +38,7 @@ struct jail_selftest {
 	const struct jail_selftest_probe
 		*tables[4];   /* all of them must be refused; ends with NULL */
 	int (*prepare)(void); /* before the seal; may be NULL */
-	long (*work)(int fd); /* must live, and give 0 */
+	long (*work)(int fd); /* must live, and give 0; fd: one end of such a pair */
 };
 
 /* Prints a line for each probe; 0 when all is as it must be, else 1. */
