@@ -71,57 +71,56 @@ static bool matches_path(const struct api_http *h, const char *pattern, const ch
 	}
 }
 
-static int take_flag(const char *key, const char *value, bool *ret, struct err *err)
+/* A key that a call has, and the member of struct api_request that its value fills. */
+struct query {
+	enum api_call call;
+	const char *key;
+	int (*take)(
+		struct api_request *req, const struct query *q, const char *value, struct err *err);
+	size_t at;
+	uint64_t min, max; /* of a number */
+	const char *must;  /* what a number must be */
+};
+
+static void *place_of(struct api_request *req, const struct query *q)
 {
-	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-		return err_set(err, 400, "%s must be 0 or 1", key);
-	*ret = value[0] == '1';
+	return (char *)req + q->at;
+}
+
+static int take_string(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
+{
+	*(const char **)place_of(req, q) = value;
 	return 0;
 }
 
-static int take_wait(struct api_request *req, const char *value, struct err *err)
+static int take_flag(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return err_set(err, 400, "%s must be 0 or 1", q->key);
+	*(bool *)place_of(req, q) = value[0] == '1';
+	return 0;
+}
+
+static int take_number(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
+{
+	if (str_to_u64(value, q->min, q->max, place_of(req, q)) < 0)
+		return err_set(err, 400, "%s must be %s", q->key, q->must);
+	return 0;
+}
+
+static int take_wait(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
 {
 	if (str_to_u64(value, 0, API_MAX_WAIT_MS, &req->wait_ms) < 0)
 		return err_set(err, 400, "wait must be milliseconds, at most %d", API_MAX_WAIT_MS);
 	return 0;
 }
 
-static int take_force(struct api_request *req, const char *value, struct err *err)
-{
-	return take_flag("force", value, &req->force, err);
-}
-
-static int take_text(struct api_request *req, const char *value, struct err *err)
-{
-	return take_flag("text", value, &req->text, err);
-}
-
-static int take_from(struct api_request *req, const char *value, struct err *err)
-{
-	if (str_to_u64(value, 0, UINT32_MAX, &req->from) < 0)
-		return err_set(err, 400, "from must be the number of a rule");
-	return 0;
-}
-
-static int take_target(struct api_request *req, const char *value, struct err *err)
-{
-	req->target = value;
-	return 0;
-}
-
-static int take_resource(struct api_request *req, const char *value, struct err *err)
-{
-	req->resource = value;
-	return 0;
-}
-
-static int take_sandbox(struct api_request *req, const char *value, struct err *err)
-{
-	req->sandbox = value;
-	return 0;
-}
-
-static int take_control(struct api_request *req, const char *value, struct err *err)
+static int take_control(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
 {
 	req->control = value;
 	return vault_control_is_good(value)
@@ -130,7 +129,8 @@ static int take_control(struct api_request *req, const char *value, struct err *
 				 VAULT_MIN_CONTROL, VAULT_MAX_CONTROL);
 }
 
-static int take_effect(struct api_request *req, const char *value, struct err *err)
+static int take_effect(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
 {
 	req->has_effect = true;
 	for (req->effect = 0; req->effect < RULE_EFFECTS; req->effect++)
@@ -139,13 +139,8 @@ static int take_effect(struct api_request *req, const char *value, struct err *e
 	return err_set(err, 400, "effect must be allow or deny");
 }
 
-static int take_host_ip(struct api_request *req, const char *value, struct err *err)
-{
-	req->host_ip = value;
-	return 0;
-}
-
-static int take_protocol(struct api_request *req, const char *value, struct err *err)
+static int take_protocol(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
 {
 	req->protocol = value;
 	return strcmp(value, "tcp4") != 0 && strcmp(value, "tcp6") != 0
@@ -153,64 +148,37 @@ static int take_protocol(struct api_request *req, const char *value, struct err 
 		       : 0;
 }
 
-static int take_host_port(struct api_request *req, const char *value, struct err *err)
-{
-	return str_to_u64(value, 1, UINT16_MAX, &req->host_port) < 0
-		       ? err_set(err, 400, "host_port must be 1 to 65535")
-		       : 0;
-}
-
-static int take_sandbox_port(struct api_request *req, const char *value, struct err *err)
-{
-	return str_to_u64(value, 1, UINT16_MAX, &req->sandbox_port) < 0
-		       ? err_set(err, 400, "sandbox_port must be 1 to 65535")
-		       : 0;
-}
-
-static int take_before(struct api_request *req, const char *value, struct err *err)
-{
-	return str_to_u64(value, 1, AUDIT_MAX_NUMBER, &req->before_ms) < 0
-		       ? err_set(err, 400, "before_ms must be milliseconds since 1970")
-		       : 0;
-}
-
-static int take_keep(struct api_request *req, const char *value, struct err *err)
+static int take_keep(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
 {
 	req->has_keep = true;
-	return str_to_u64(value, 0, AUDIT_MAX_NUMBER, &req->keep_bytes) < 0
-		       ? err_set(err, 400, "keep_bytes must be a number of bytes")
-		       : 0;
+	return take_number(req, q, value, err);
 }
 
-static int take_dry(struct api_request *req, const char *value, struct err *err)
-{
-	return take_flag("dry", value, &req->dry, err);
-}
+#define AT(m) offsetof(struct api_request, m)
+#define PORT 1, UINT16_MAX, "1 to 65535"
 
-/* Which call has which keys. */
-static const struct {
-	enum api_call call;
-	const char *key;
-	int (*take)(struct api_request *req, const char *value, struct err *err);
-} queries[] = {
-	{API_GET, "wait", take_wait},
-	{API_DELETE, "force", take_force},
-	{API_POLICY_GET, "from", take_from},
-	{API_POLICY_GET, "text", take_text},
-	{API_POLICY_CHECK, "target", take_target},
-	{API_POLICY_CHECK, "sandbox", take_sandbox},
-	{API_RULES_RM, "resource", take_resource},
-	{API_RULES_RM, "effect", take_effect},
-	{API_RULES_RM, "sandbox", take_sandbox},
-	{API_SECRET_RM, "sandbox", take_sandbox},
-	{API_SECRET_SCAN, "control", take_control},
-	{API_AUDIT_PRUNE, "before_ms", take_before},
-	{API_AUDIT_PRUNE, "keep_bytes", take_keep},
-	{API_AUDIT_PRUNE, "dry", take_dry},
-	{API_PORT_RM, "host_ip", take_host_ip},
-	{API_PORT_RM, "host_port", take_host_port},
-	{API_PORT_RM, "protocol", take_protocol},
-	{API_PORT_RM, "sandbox_port", take_sandbox_port},
+static const struct query queries[] = {
+	{.call = API_GET, .key = "wait", .take = take_wait},
+	{API_DELETE, "force", take_flag, AT(force), 0, 0, NULL},
+	{API_POLICY_GET, "from", take_number, AT(from), 0, UINT32_MAX, "the number of a rule"},
+	{API_POLICY_GET, "text", take_flag, AT(text), 0, 0, NULL},
+	{API_POLICY_CHECK, "target", take_string, AT(target), 0, 0, NULL},
+	{API_POLICY_CHECK, "sandbox", take_string, AT(sandbox), 0, 0, NULL},
+	{API_RULES_RM, "resource", take_string, AT(resource), 0, 0, NULL},
+	{.call = API_RULES_RM, .key = "effect", .take = take_effect},
+	{API_RULES_RM, "sandbox", take_string, AT(sandbox), 0, 0, NULL},
+	{API_SECRET_RM, "sandbox", take_string, AT(sandbox), 0, 0, NULL},
+	{.call = API_SECRET_SCAN, .key = "control", .take = take_control},
+	{API_AUDIT_PRUNE, "before_ms", take_number, AT(before_ms), 1, AUDIT_MAX_NUMBER,
+		"milliseconds since 1970"},
+	{API_AUDIT_PRUNE, "keep_bytes", take_keep, AT(keep_bytes), 0, AUDIT_MAX_NUMBER,
+		"a number of bytes"},
+	{API_AUDIT_PRUNE, "dry", take_flag, AT(dry), 0, 0, NULL},
+	{API_PORT_RM, "host_ip", take_string, AT(host_ip), 0, 0, NULL},
+	{API_PORT_RM, "host_port", take_number, AT(host_port), PORT},
+	{.call = API_PORT_RM, .key = "protocol", .take = take_protocol},
+	{API_PORT_RM, "sandbox_port", take_number, AT(sandbox_port), PORT},
 };
 
 static int take_query(const struct api_http *h, struct api_request *req, struct err *err)
@@ -223,7 +191,7 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 
 		if (queries[i].call != req->call || !value)
 			continue;
-		r = queries[i].take(req, value, err);
+		r = queries[i].take(req, &queries[i], value, err);
 		if (r)
 			return r;
 		known++;
