@@ -182,22 +182,16 @@ static int answer_open(struct egress *e, struct ipc_msg *msg)
 
 static int answer_control(void *ctx, struct ipc_msg *msg)
 {
-	struct egress *e = ctx;
+	static int (*const answers[EGRESS_N_MSGS])(struct egress * e, struct ipc_msg * msg) = {
+		[EGRESS_CONFIG] = answer_config,
+		[EGRESS_RESOLVER] = answer_resolver,
+		[EGRESS_LOCALS] = answer_locals,
+		[EGRESS_POLICY] = answer_policy,
+		[EGRESS_OPEN] = answer_open,
+	};
 
-	switch (msg->type) {
-	case EGRESS_CONFIG:
-		return answer_config(e, msg);
-	case EGRESS_RESOLVER:
-		return answer_resolver(e, msg);
-	case EGRESS_LOCALS:
-		return answer_locals(e, msg);
-	case EGRESS_POLICY:
-		return answer_policy(e, msg);
-	case EGRESS_OPEN:
-		return answer_open(e, msg);
-	default:
-		return -EBADMSG;
-	}
+	return msg->type < EGRESS_N_MSGS && answers[msg->type] ? answers[msg->type](ctx, msg)
+							       : -EBADMSG;
 }
 
 const struct control_ops egress_control = {.chan = &egress_chan,

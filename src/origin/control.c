@@ -107,26 +107,18 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 
 static int answer_control(void *ctx, struct ipc_msg *msg)
 {
-	struct origin *o = ctx;
+	static int (*const answers[ORIGIN_N_MSGS])(struct origin * o, struct ipc_msg * msg) = {
+		[ORIGIN_CONFIG] = answer_config,
+		[ORIGIN_ROOTS] = answer_roots,
+		[ORIGIN_OPEN] = answer_open,
+		[ORIGIN_SOCKET] = line_on_socket,
+		[ORIGIN_VALUE] = value_on_message,
+		[ORIGIN_STORED] = token_on_stored,
+		[ORIGIN_RENEW] = value_on_renew,
+	};
 
-	switch (msg->type) {
-	case ORIGIN_CONFIG:
-		return answer_config(o, msg);
-	case ORIGIN_ROOTS:
-		return answer_roots(o, msg);
-	case ORIGIN_OPEN:
-		return answer_open(o, msg);
-	case ORIGIN_SOCKET:
-		return line_on_socket(o, msg);
-	case ORIGIN_VALUE:
-		return value_on_message(o, msg);
-	case ORIGIN_STORED:
-		return token_on_stored(o, msg);
-	case ORIGIN_RENEW:
-		return value_on_renew(o, msg);
-	default:
-		return -EBADMSG;
-	}
+	return msg->type < ORIGIN_N_MSGS && answers[msg->type] ? answers[msg->type](ctx, msg)
+							       : -EBADMSG;
 }
 
 const struct control_ops origin_control = {.chan = &origin_chan,

@@ -9,34 +9,22 @@
 /* What completes a positional, in words of each shell. */
 static const char *words_of(enum verb_word w)
 {
-	switch (w) {
-	case VERB_SANDBOX:
-		return "sandbox";
-	case VERB_AGENT:
-		return "agent";
-	case VERB_RUN:
-		return "run";
-	case VERB_PATH:
-		return "path";
-	case VERB_COPY:
-		return "copy";
-	case VERB_KEY:
-		return "key";
-	case VERB_SHELL:
-		return "shell";
-	case VERB_PRESET:
-		return "preset";
-	case VERB_KIND:
-		return "kind";
-	case VERB_SERVICE:
-		return "service";
-	case VERB_SECRET:
-		return "secret";
-	case VERB_TEMPLATE:
-		return "template";
-	default:
-		return "none";
-	}
+	static const char *const words[] = {
+		[VERB_SANDBOX] = "sandbox",
+		[VERB_AGENT] = "agent",
+		[VERB_RUN] = "run",
+		[VERB_PATH] = "path",
+		[VERB_COPY] = "copy",
+		[VERB_KEY] = "key",
+		[VERB_SHELL] = "shell",
+		[VERB_PRESET] = "preset",
+		[VERB_KIND] = "kind",
+		[VERB_SERVICE] = "service",
+		[VERB_SECRET] = "secret",
+		[VERB_TEMPLATE] = "template",
+	};
+
+	return w < ARRAY_LEN(words) && words[w] ? words[w] : "none";
 }
 
 static void print_keys(const char *separator)
@@ -277,33 +265,24 @@ void completion_zsh(void)
 
 static const char *fish_words(enum verb_word w)
 {
-	switch (w) {
-	case VERB_SANDBOX:
-		return "-f -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'";
-	case VERB_COPY:
-		return "-a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null | string replace -r \\$ :)'";
-	case VERB_AGENT:
-		return "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)'";
-	case VERB_RUN:
-		return "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; env SBX_COMPLETE=1 "
-		       "sbx ls -q 2>/dev/null)'";
-	case VERB_SHELL:
-		return "-f -a 'bash zsh fish'";
-	case VERB_PRESET:
-		return "-f -a 'allow-all balanced deny-all'";
-	case VERB_KIND:
-		return "-f -a network";
-	case VERB_SERVICE:
-		return "-f -a '(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)'";
-	case VERB_SECRET:
-		return "-f -a '(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)'";
-	case VERB_TEMPLATE:
-		return "-f -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'";
-	case VERB_PATH:
-		return "-F";
-	default:
-		return "-f";
-	}
+	static const char *const words[] = {
+		[VERB_SANDBOX] = "-f -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'",
+		[VERB_COPY] =
+			"-a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null | string replace -r \\$ :)'",
+		[VERB_AGENT] = "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)'",
+		[VERB_RUN] =
+			"-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; env SBX_COMPLETE=1 "
+			"sbx ls -q 2>/dev/null)'",
+		[VERB_SHELL] = "-f -a 'bash zsh fish'",
+		[VERB_PRESET] = "-f -a 'allow-all balanced deny-all'",
+		[VERB_KIND] = "-f -a network",
+		[VERB_SERVICE] = "-f -a '(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)'",
+		[VERB_SECRET] = "-f -a '(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)'",
+		[VERB_TEMPLATE] = "-f -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'",
+		[VERB_PATH] = "-F",
+	};
+
+	return w < ARRAY_LEN(words) && words[w] ? words[w] : "-f";
 }
 
 static void fish_verb(const char *condition, const struct verb *v)

@@ -35,7 +35,7 @@ bool token_on_head(struct origin *o, struct exchange *x, struct http_resp *resp)
 bool token_on_data(struct origin *o, struct exchange *x, struct slice data);
 void token_on_end(struct origin *o, struct exchange *x);
 /* STORED. */
-int token_on_stored(struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+int token_on_stored(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 /* TOKENS that the keeper would not read. */
 void token_flush_due(struct origin *o);
 /* Whether the last refresh is good enough; then x has its answer. */

@@ -306,7 +306,7 @@ static void on_kept(struct origin *o, struct exchange *x)
 	pass_on(o, x);
 }
 
-int token_on_stored(struct origin *o, const struct ipc_msg *msg)
+int token_on_stored(struct origin *o, struct ipc_msg *msg)
 {
 	struct origin_stored stored;
 	int r = origin_get_stored(msg, &stored);

@@ -197,7 +197,7 @@ void value_on_event(struct origin *o, struct loop_key key)
 }
 
 /* What is asked for or being read may be the one before: it is asked for again after its use. */
-int value_on_renew(struct origin *o, const struct ipc_msg *msg)
+int value_on_renew(struct origin *o, struct ipc_msg *msg)
 {
 	uint8_t has;
 	int r = origin_get_renew(msg, &has);

@@ -24,5 +24,5 @@ void value_on_timer(struct origin *o, struct loop_key key);
 /* NEEDs that the keeper would not read. */
 void value_flush_due(struct origin *o);
 /* RENEW: other tokens than before. */
-int value_on_renew(struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
+int value_on_renew(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void value_wipe_all(struct origin *o);

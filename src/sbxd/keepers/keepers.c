@@ -119,27 +119,22 @@ static int take_want(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg
 
 static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 {
+	static int (*const takes[KEEPER_N_MSGS])(
+		struct sbxd * d, struct keeper * k, const struct ipc_msg *msg) = {
+		[KEEPER_HELLO] = take_hello,
+		[KEEPER_STATE] = take_state,
+		[KEEPER_DONE] = take_done,
+		[KEEPER_STATS_IS] = take_stats,
+		[KEEPER_PORTS_ARE] = ports_on_message,
+		[KEEPER_FROZEN] = take_frozen,
+		[KEEPER_WANT_VAULT] = take_want,
+	};
+
 	if (msg->fd >= 0 || (msg->type != KEEPER_HELLO && !k->has_hello))
 		return -EBADMSG;
 	k->last_word_ms = clock_mono_ms();
-	switch (msg->type) {
-	case KEEPER_HELLO:
-		return take_hello(d, k, msg);
-	case KEEPER_STATE:
-		return take_state(d, k, msg);
-	case KEEPER_DONE:
-		return take_done(d, k, msg);
-	case KEEPER_STATS_IS:
-		return take_stats(d, k, msg);
-	case KEEPER_PORTS_ARE:
-		return ports_on_message(d, k, msg);
-	case KEEPER_FROZEN:
-		return take_frozen(d, k, msg);
-	case KEEPER_WANT_VAULT:
-		return take_want(d, k, msg);
-	default:
-		return -EBADMSG;
-	}
+	return msg->type < KEEPER_N_MSGS && takes[msg->type] ? takes[msg->type](d, k, msg)
+							     : -EBADMSG;
 }
 
 /* It has closed its side, or may not be listened to: what is left is to see it end. */
