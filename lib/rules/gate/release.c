@@ -13,98 +13,55 @@ static bool is_same(const struct release_target *a, const struct release_target 
 	       strcmp(a->host, b->host) == 0;
 }
 
-static bool binding_holds(const struct release_facts *f)
-{
-	return f->is_bound && f->bound_serial == f->decided_serial;
-}
-
-static bool host_holds(const struct release_facts *f)
-{
-	return f->host_allowed;
-}
-
-static bool port_holds(const struct release_facts *f)
-{
-	return f->port_allowed;
-}
-
-static bool names_hold(const struct release_facts *f)
-{
-	return f->names_agree && f->asked.host && f->asked.host[0];
-}
-
-static bool tls_holds(const struct release_facts *f)
-{
-	return f->is_tls;
-}
-
-static bool cert_holds(const struct release_facts *f)
-{
-	return f->is_verified;
-}
-
-static bool address_holds(const struct release_facts *f)
-{
-	return f->address_passed;
-}
-
 /* In any case of letters: methods have case, but no server has to know. */
-static bool method_holds(const struct release_facts *f)
+static bool may_carry(const char *method)
 {
-	return f->method && f->method[0] && strcasecmp(f->method, "TRACE") != 0 &&
-	       strcasecmp(f->method, "CONNECT") != 0;
+	return method && method[0] && strcasecmp(method, "TRACE") != 0 &&
+	       strcasecmp(method, "CONNECT") != 0;
 }
-
-static bool foreign_holds(const struct release_facts *f)
-{
-	return f->has_service;
-}
-
-static bool redirect_holds(const struct release_facts *f)
-{
-	return is_same(&f->connected, &f->asked);
-}
-
-static bool single_holds(const struct release_facts *f)
-{
-	return is_same(&f->serves, &f->asked);
-}
-
-static bool record_holds(const struct release_facts *f)
-{
-	return f->is_recorded;
-}
-
-static const struct {
-	bool (*holds)(const struct release_facts *f);
-	const char *text;
-} gates[] = {
-	[RELEASE_BINDING] = {binding_holds, "the credential was removed or replaced"},
-	[RELEASE_HOST] = {host_holds, "no rule allows this host"},
-	[RELEASE_PORT] = {port_holds, "no rule allows this port of the host"},
-	[RELEASE_NAMES] = {names_hold,
-		"the request target, Host header and TLS server name do not match"},
-	[RELEASE_TLS] = {tls_holds, "the request was not received over intercepted TLS"},
-	[RELEASE_CERT] = {cert_holds, "the certificate of the server was not verified"},
-	[RELEASE_ADDRESS] = {address_holds, "the address of the server is not allowed"},
-	[RELEASE_METHOD] = {method_holds, "no credential is sent with this method"},
-	[RELEASE_FOREIGN] = {foreign_holds, "the request cannot be searched for other credentials"},
-	[RELEASE_REDIRECT] = {redirect_holds, "the connection target does not match the request"},
-	[RELEASE_SINGLE] = {single_holds, "the process serves another host or port"},
-	[RELEASE_RECORD] = {record_holds, "cannot write the audit log"},
-};
-static_assert(ARRAY_LEN(gates) == RELEASE_N_GATES, "one row a gate");
 
 enum release_gate release_check(const struct release_facts *f)
 {
-	for (unsigned i = 0; i < RELEASE_N_GATES; i++) {
-		if (!gates[i].holds(f))
-			return (enum release_gate)i;
-	}
-	return RELEASE_N_GATES;
+	const bool holds[] = {
+		[RELEASE_BINDING] = f->is_bound && f->bound_serial == f->decided_serial,
+		[RELEASE_HOST] = f->host_allowed,
+		[RELEASE_PORT] = f->port_allowed,
+		[RELEASE_NAMES] = f->names_agree && f->asked.host && f->asked.host[0],
+		[RELEASE_TLS] = f->is_tls,
+		[RELEASE_CERT] = f->is_verified,
+		[RELEASE_ADDRESS] = f->address_passed,
+		[RELEASE_METHOD] = may_carry(f->method),
+		[RELEASE_FOREIGN] = f->has_service,
+		[RELEASE_REDIRECT] = is_same(&f->connected, &f->asked),
+		[RELEASE_SINGLE] = is_same(&f->serves, &f->asked),
+		[RELEASE_RECORD] = f->is_recorded,
+	};
+	unsigned i = 0;
+
+	static_assert(ARRAY_LEN(holds) == RELEASE_N_GATES, "one row a gate");
+	while (i < RELEASE_N_GATES && holds[i])
+		i++;
+	return (enum release_gate)i;
 }
 
 const char *release_text(enum release_gate gate)
 {
-	return gate < RELEASE_N_GATES ? gates[gate].text : "released";
+	static const char *const texts[] = {
+		[RELEASE_BINDING] = "the credential was removed or replaced",
+		[RELEASE_HOST] = "no rule allows this host",
+		[RELEASE_PORT] = "no rule allows this port of the host",
+		[RELEASE_NAMES] =
+			"the request target, Host header and TLS server name do not match",
+		[RELEASE_TLS] = "the request was not received over intercepted TLS",
+		[RELEASE_CERT] = "the certificate of the server was not verified",
+		[RELEASE_ADDRESS] = "the address of the server is not allowed",
+		[RELEASE_METHOD] = "no credential is sent with this method",
+		[RELEASE_FOREIGN] = "the request cannot be searched for other credentials",
+		[RELEASE_REDIRECT] = "the connection target does not match the request",
+		[RELEASE_SINGLE] = "the process serves another host or port",
+		[RELEASE_RECORD] = "cannot write the audit log",
+	};
+
+	static_assert(ARRAY_LEN(texts) == RELEASE_N_GATES, "one text a gate");
+	return gate < RELEASE_N_GATES ? texts[gate] : "released";
 }
