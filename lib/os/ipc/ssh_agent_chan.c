@@ -67,8 +67,10 @@ int ssh_agent_get_config(const struct ipc_msg *msg, struct ssh_agent_config *ret
 
 int ssh_agent_get_ask(const struct ipc_msg *msg, struct ssh_agent_ask *ret)
 {
-	int r = chan_get(&ssh_agent_chan, msg, SSH_AGENT_ASK, ask_fields, ret);
+	int r;
 
+	*ret = (struct ssh_agent_ask){0};
+	r = chan_get(&ssh_agent_chan, msg, SSH_AGENT_ASK, ask_fields, ret);
 	return ret->fingerprint[0] ? r : -EBADMSG;
 }
 
