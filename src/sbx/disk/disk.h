@@ -25,7 +25,7 @@ int template_build(const char *name, const char *const *extra, struct problem *p
 /* When it is missing: asks on a terminal and builds; without a terminal fails with the command.
  * One that exists is checked, which shows progress the first time. */
 int template_require(const char *name, struct problem *p) MUST_CHECK;
-/* What template_list says of it, or NULL. */
+/* Its entry of template_list, or NULL. */
 json_t *template_manifest(const char *name);
 /* A template_progress_fn for the bar. */
 void template_show(void *arg, unsigned percent, const char *text);
