@@ -265,14 +265,15 @@ void completion_zsh(void)
 
 static const char *fish_words(enum verb_word w)
 {
+	static const char run[] =
+		"-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; env SBX_COMPLETE=1 "
+		"sbx ls -q 2>/dev/null)'";
 	static const char *const words[] = {
 		[VERB_SANDBOX] = "-f -a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null)'",
 		[VERB_COPY] =
 			"-a '(env SBX_COMPLETE=1 sbx ls -q 2>/dev/null | string replace -r \\$ :)'",
 		[VERB_AGENT] = "-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null)'",
-		[VERB_RUN] =
-			"-a '(env SBX_COMPLETE=1 sbx agent ls -q 2>/dev/null; env SBX_COMPLETE=1 "
-			"sbx ls -q 2>/dev/null)'",
+		[VERB_RUN] = run,
 		[VERB_SHELL] = "-f -a 'bash zsh fish'",
 		[VERB_PRESET] = "-f -a 'allow-all balanced deny-all'",
 		[VERB_KIND] = "-f -a network",
