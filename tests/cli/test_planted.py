@@ -180,7 +180,7 @@ def test_a_link_in_a_workspace_of_the_same_command_is_not_followed(inst, ws, vic
     inst.sbx("rm", "-f", "one", check=0)
     for paths in (("ws", "ws/web:ro"), ("ws/web", "ws")):
         p = inst.sbx("create", "shell", "--name", "two", *paths)
-        assert p.returncode == 1 and f"symbolic link {ws}/web" in p.stderr and "this sandbox" in p.stderr, p.stderr
+        assert p.returncode == 1 and f"symbolic link {ws}/web" in p.stderr and "the same sandbox" in p.stderr, p.stderr
     inst.sbx("create", "shell", "--name", "two", "ws:ro", "ws/web", check=0)
 
 

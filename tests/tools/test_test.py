@@ -38,8 +38,8 @@ def test_a_file_selects_its_directory_or_its_test():
 def test_a_directory_without_tests_stands_for_the_one_above():
     names, said = select("data/policies", status=1)
     assert not names and "no tests for 'data/policies'" in said
-    names, said = select("src/guest/setup")
-    assert "guest/setup has no tests of its own: using guest" in said
+    names, said = select("src/guest/sudo")
+    assert "guest/sudo has no tests of its own: using guest" in said
     assert names == select("guest")[0]
 
 

@@ -262,7 +262,7 @@ static void test_no_core_and_no_ptrace(void **state)
 	assert_int_equal(kill(pid, SIGSEGV), 0);
 	assert_int_equal(rig_wait(r), 3);
 	log = rig_log(r);
-	assert_non_null(strstr(log, "ended by signal 11"));
+	assert_non_null(strstr(log, "killed by signal 11"));
 	assert_null(strstr(log, "core"));
 	assert_int_equal(count_on_disk(r), 0);
 	rig_free(r);
