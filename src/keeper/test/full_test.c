@@ -476,6 +476,17 @@ static void put_disks(void)
 		fail_msg("%s", err.text);
 }
 
+static void free_disks(void)
+{
+	struct disks *d = rig_k.disks;
+
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		while (d->n_own[i] > 0)
+			free(d->own[i][--d->n_own[i]]);
+	}
+	template_done(&d->template);
+}
+
 static ino_t inode_of(const char *name)
 {
 	AUTO_FREE char *path = at(name);
@@ -516,6 +527,7 @@ static void a_disk_that_cannot_get_its_name_is_not_written_to(void **state)
 	must_be_silent();
 	wake_up();
 	assert_int_equal(inode_of("root.qcow2"), top);
+	free_disks();
 }
 
 static void what_qemu_writes_to_has_a_name_when_it_refuses(void **state)
@@ -529,6 +541,7 @@ static void what_qemu_writes_to_has_a_name_when_it_refuses(void **state)
 	wake_up();
 	assert_int_equal(inode_of("root.1.qcow2"), top); /* below an empty layer */
 	assert_int_not_equal(inode_of("root.qcow2"), top);
+	free_disks();
 }
 
 int main(void)

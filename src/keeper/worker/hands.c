@@ -595,7 +595,7 @@ static int serve_request(void *ctx, struct worker_msg *q, struct worker_msg *a, 
 /* Resolved: the spawner compares with where a mount's source really is. */
 static void add_root(struct jail_root *roots, size_t *n, const char *path, bool rw)
 {
-	char *real = realpath(path, NULL); /* for the life of the process */
+	char *real = realpath(path, NULL);
 
 	if (real)
 		roots[(*n)++] = (struct jail_root){real, rw};
@@ -607,11 +607,14 @@ int hands_start(struct keeper *k, struct err *err)
 {
 	static const char *const readable[] = {"/usr/lib", "/usr/lib64", "/lib", "/lib64",
 		"/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios", ARGS_QEMU};
+	AUTO_FREE char *edge = paths_get(PATHS_LIBEXEC, "sbx-edge");
+	AUTO_FREE char *egress = paths_get(PATHS_LIBEXEC, "sbx-egress");
+	AUTO_FREE char *ssh_agent = paths_get(PATHS_LIBEXEC, "sbx-ssh-agent");
 	struct jail_root roots[MAX_ROOTS];
 	struct spawner_program programs[] = {
-		{JAIL_EDGE, paths_get(PATHS_LIBEXEC, "sbx-edge")},
-		{JAIL_EGRESS, paths_get(PATHS_LIBEXEC, "sbx-egress")},
-		{JAIL_SSH_AGENT, paths_get(PATHS_LIBEXEC, "sbx-ssh-agent")},
+		{JAIL_EDGE, edge},
+		{JAIL_EGRESS, egress},
+		{JAIL_SSH_AGENT, ssh_agent},
 		{JAIL_QEMU, ARGS_QEMU},
 		{JAIL_QEMU, DISK_QEMU_IMG},
 	};
@@ -620,6 +623,7 @@ int hands_start(struct keeper *k, struct err *err)
 		.roots = roots,
 		.own = serve_request,
 		.ctx = k};
+	int r;
 
 	for (size_t i = 0; i < ARRAY_LEN(readable); i++)
 		add_root(roots, &rules.n_roots, readable[i], false);
@@ -631,5 +635,8 @@ int hands_start(struct keeper *k, struct err *err)
 		for (size_t n = 0; n < k->template->disks[i].n; n++)
 			add_root(roots, &rules.n_roots, k->template->disks[i].files[n], false);
 	add_root(roots, &rules.n_roots, k->dir, true);
-	return spawner_start(&rules, err);
+	r = spawner_start(&rules, err); /* the spawner has its own copies */
+	for (size_t i = 0; i < rules.n_roots; i++)
+		free((void *)roots[i].path);
+	return r;
 }
