@@ -10,14 +10,14 @@
 #include "lib/secret/service/custom.h"
 #include "lib/secret/service/own.h"
 
-#define AUTH_NAMES "auth-names" /* beside the services of the installation */
+#define AUTH_NAMES "auth-names" /* in the same directory as the services of the installation */
 #define DEFAULT_FORMAT "Bearer %s"
 
 struct creds {
 	struct binding list[CREDS_MAX_ITEMS];
 	size_t n;
 	struct services *set;	      /* the bound ones only */
-	const struct creds_input *in; /* while it is being made */
+	const struct creds_input *in; /* set only while creds is being built */
 	char *sandbox;		      /* its id */
 	bool logins, all;	      /* of the input */
 	char *fault[CREDS_MAX_FAULTS];
@@ -33,7 +33,7 @@ static void keep_fault(struct creds *c, const char *item, const struct err *err,
 			xasprintf("the credential %s is not used: %s", item, err_text(err, r));
 }
 
-/* What an item is a value of: the name in front of .access and .refresh. */
+/* Copies the name without .access or .refresh to base and returns the kind of value. */
 static enum origin_which split_name(const struct vault_item *item, char base[VAULT_MAX_NAME])
 {
 	static const char *const suffixes[ORIGIN_N_WHICH] = {
@@ -61,8 +61,8 @@ static struct binding *find_name(struct creds *c, const char *name)
 	return NULL;
 }
 
-/* How long origin may use a value without asking again; 0 is for ever. A value that is to be asked
- * for each time has the shortest time there is. */
+/* Returns how long origin may use a value without requesting it again; 0: no limit. A value with
+ * `refresh on-demand` gets the shortest time. */
 static uint32_t use_seconds(const struct vault_item *item)
 {
 	if (item->ref == VAULT_REF_NONE)
@@ -108,7 +108,7 @@ static int load_text(const struct creds *c, const char *name, char **ret, struct
 	return r;
 }
 
-/* Where the first slot begins: what is about the whole service goes in front of it. */
+/* Returns the position of the first slot: lines about the whole service precede it. */
 static size_t find_slot(const char *text)
 {
 	struct slice rest = slice_from_str(text);
@@ -138,8 +138,8 @@ static int add_auth_names(const struct creds *c, char **text, struct err *err)
 	return 0;
 }
 
-/* Names of items have more letters than names of services; the serial keeps them apart, and is the
- * same whatever other credentials come and go. */
+/* Item names permit more characters than service names. The serial makes the name unique, and does
+ * not depend on other credentials. */
 static void custom_name(const struct vault_item *item, char buf[SERVICE_MAX_WORD])
 {
 	int n = snprintf(buf, SERVICE_MAX_WORD, "custom-%lu-%.32s", item->serial, item->meta.name);
@@ -151,7 +151,7 @@ static void custom_name(const struct vault_item *item, char buf[SERVICE_MAX_WORD
 	}
 }
 
-/* A sentinel without a variable is known all the same: somebody wrote it into a file. */
+/* A placeholder without a variable is recognized too: the user may have put it into a file. */
 static int make_custom(const struct vault_item *item, char **ret, struct err *err)
 {
 	const struct vault_meta *meta = &item->meta;
@@ -173,7 +173,7 @@ static int make_custom(const struct vault_item *item, char **ret, struct err *er
 	return custom_text(&c, ret, err);
 }
 
-/* A comment sign or a blank must not have made another format of it than the user's. */
+/* Rejects a format in which a comment sign or a blank changed the user's meaning. */
 static int check_custom(const struct service *s, const struct vault_meta *meta, struct err *err)
 {
 	const char *format = meta->format[0] ? meta->format : DEFAULT_FORMAT;
@@ -190,7 +190,7 @@ static int check_service(const struct service *s, const char *name, struct err *
 	return 0;
 }
 
-/* Parses the text alone first: a set gives nothing back. */
+/* Parses the text alone first: a set cannot undo an addition. */
 static int check_text(
 	const char *text, const struct vault_item *item, const char *base, struct err *err)
 {
@@ -262,8 +262,8 @@ static void add_items(struct creds *c, enum vault_kind kind)
 	}
 }
 
-/* Where programs can log in: else the first tokens would go to the guest. And where somebody else's
- * credential is refused though there is none of the user's. */
+/* Services where programs log in: otherwise the guest would get the first tokens. Also services
+ * where foreign credentials are denied although the user has none. */
 static bool is_wanted(const struct creds *c, const struct service *s)
 {
 	return (c->logins && service_has_login(s)) || c->all || service_has_always(s);
@@ -331,14 +331,14 @@ void creds_free(struct creds *c)
 	free(c);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 static size_t creds_count(const struct creds *c)
 {
 	return c ? c->n : 0;
 }
 
-/* Without a value only some hosts are opened: elsewhere the guest may have a key of its own. */
+/* Without a value only some hosts are intercepted: elsewhere the guest may use its own key. */
 static bool is_open_at(
 	const struct creds *c, const struct binding *b, const struct host *host, uint16_t port)
 {
@@ -419,7 +419,7 @@ bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD])
 	for (size_t k = 0; k < creds_count(c); k++) {
 		const struct service *s = c->list[k].service;
 
-		/* Who has logged in keeps the sentinel where that program keeps its tokens. */
+		/* After a login the placeholder is in the token file of the program. */
 		if (!(c->list[k].has & ORIGIN_HAS_SECRET))
 			continue;
 		if (i < s->n_envs) {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * creds - which credential goes to which host and port of this sandbox: the vault's items joined
- *         with the services.
+ * creds - credentials by host and port for this sandbox: items of the vault joined with services.
  *
- * How      creds_new takes what LIST said. An item NAME of a service is what the user set,
- *          NAME.access and NAME.refresh are its tokens; a custom item becomes the text of a service
- *          of its own. A sandbox's own item stands in front of the global one of that name. The
- *          texts are read by lib/secret/service; one that cannot be read, or that meets the host of
- *          another, is left out and said in creds_fault. A binding without any item (has is 0) is
- *          for token endpoints where programs can log in, and for hosts that are intercepted
- *          without a credential: those of slots with `intercept always`, or of all slots
- *          (credentials.intercept). sbx-origin refuses foreign credentials there and adds none. The
- *          text is kept: sbx-origin judges by just that one.
+ * How      creds_new gets the items of a LIST. Item NAME of a service is the value that the user
+ *          set; NAME.access and NAME.refresh are its tokens. A custom item becomes the text of its
+ *          own service. An item of the sandbox overrides the global item of the same name.
+ *          lib/secret/service parses the texts; a text that is invalid or claims a host of another
+ *          service is skipped and listed by creds_fault. A binding without an item (has is 0) is
+ *          for token endpoints where programs log in, and for hosts that are intercepted without a
+ *          credential: hosts of slots with `intercept always`, or of all slots
+ *          (credentials.intercept). sbx-origin denies foreign credentials there and adds none. The
+ *          text is kept, because sbx-origin gets exactly this text.
  * Trust    The vault's metadata and files of the installation. No value is here.
- * Owns     A struct creds owns its bindings; what is found lives as long as it does.
+ * Owns     A struct creds owns its bindings; pointers into it are valid until it is freed.
  * Limits   CREDS_MAX_ITEMS, CREDS_MAX_FAULTS; the limits of lib/secret/service.
  * Never    Opens a host because of an item that is not this sandbox's, nor one of a service whose
  *          own credentials this sandbox may use (lib/secret/service/own.h).
@@ -28,7 +27,7 @@
 #define CREDS_MAX_FAULTS 16
 #define CREDS_MAX_FIELD (VAULT_MAX_ENV + VAULT_MAX_SENTINEL + SERVICE_MAX_TEXT)
 
-/* What RELEASE names. */
+/* The value that RELEASE names. */
 struct creds_value {
 	char name[VAULT_MAX_NAME]; /* "": the sandbox has none */
 	uint64_t serial;
@@ -67,14 +66,14 @@ const struct binding *creds_find(const struct creds *c, const char *host, uint16
 bool creds_has_host(const struct creds *c, const char *host);
 /* Whether no port of this host is passed unseen: service_guards_host. */
 bool creds_guards_host(const struct creds *c, const char *host);
-/* "NAME=SENTINEL", as it is in this sandbox, of the i-th variable of all services with a secret;
- * false behind the last. */
+/* Formats "NAME=PLACEHOLDER" of this sandbox for the i-th variable of all services with a secret.
+ * Returns false after the last. */
 bool creds_env(const struct creds *c, size_t i, char buf[CREDS_MAX_FIELD]);
 size_t creds_count_faults(const struct creds *c);
 const char *creds_fault(const struct creds *c, size_t i);
-/* The same values in the same places: a process that has the one may go on with the other. */
+/* Same values for the same hosts: a process that has one can keep running with the other. */
 bool creds_is_same(const struct binding *a, const struct binding *b);
-/* Only tokens are others or more: a process that has the one is told, and goes on. */
+/* Only tokens changed or were added: the process is informed and keeps running. */
 bool creds_is_renewal(const struct binding *was, const struct binding *now);
 /* A copy that needs no struct creds; freed with creds_drop. service is NULL in it. */
 void creds_copy(const struct binding *b, struct binding *ret);

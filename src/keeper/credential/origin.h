@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin - what the keeper holds of one sbx-origin process.
+ * origin - the keeper's data about one sbx-origin process.
  *
- * How      origin_link.c fills a place of struct origins when a host with a credential is asked
- *          for; origin_conn.c, origin_need.c and origin_token.c each use their own fields.
+ * How      origin_link.c fills a slot of struct origins when edge requests a host with a
+ *          credential. origin_conn.c, origin_need.c and origin_token.c each use their own fields.
  * Trust    Numbers and texts of an sbx-origin that may be compromised by a server.
  * Limits   KEEPER_MAX_ORIGINS, KEEPER_ORIGIN_*, KEEPER_MAX_GIVEN, KEEPER_MAX_BLAMED.
  */
@@ -19,10 +19,10 @@
 #define KEEPER_ORIGIN_START_MS clock_limit_ms(5000) /* from its start to its HELLO */
 #define KEEPER_ORIGIN_IDLE_MS 60000
 #define KEEPER_ORIGIN_VIOLATIONS 3
-#define KEEPER_ORIGIN_CRASHES 10 /* ends that nobody wanted, of one host in one run */
+#define KEEPER_ORIGIN_CRASHES 10 /* unexpected exits, per host and run */
 #define KEEPER_MAX_BLAMED 64	 /* hosts whose origins did wrong */
 #define KEEPER_ORIGIN_TOKENS 32	 /* of one origin, until it has heard of them */
-#define KEEPER_MAX_GIVEN 64	 /* values that one origin was given last */
+#define KEEPER_MAX_GIVEN 64	 /* values last released to one origin */
 
 struct origin;
 
@@ -30,7 +30,7 @@ struct origin_exchange {
 	struct asked *what; /* NULL: free */
 	uint32_t gen;
 	bool has_result;
-	int fd; /* origin's end, until OPEN is said */
+	int fd; /* origin's end, until OPEN is sent */
 };
 
 enum origin_conn_state { CONN_FREE, CONN_WANTED, CONN_ASKED, CONN_DUE, CONN_GIVEN };
@@ -40,7 +40,7 @@ struct origin_conn {
 	uint32_t id;	   /* origin's */
 	uint32_t exchange; /* CONN_ASKED: egress's */
 	struct addr addr;  /* CONN_DUE and later: getpeername's word */
-	bool is_own;	   /* getsockname gives the same: it leads to this host */
+	bool is_own;	   /* same as getsockname: the address is this host */
 	uint16_t port;
 	int fd; /* CONN_DUE */
 	struct egress_result result;
@@ -50,7 +50,7 @@ struct origin_asked_value {
 	bool used;
 	bool is_due; /* the answer waits for room */
 	uint32_t id;
-	uint64_t serial; /* that was decided about */
+	uint64_t serial; /* that the decision was about */
 	int fd;		 /* origin's end of the stream */
 	struct origin_value value;
 };
@@ -61,12 +61,12 @@ struct origin_kept {
 	struct origin_stored stored;
 };
 
-/* One sbx-origin. */
+/* One sbx-origin process. */
 struct origin {
 	struct worker worker; /* the first member */
 	char host[ORIGIN_MAX_HOST];
 	uint16_t port;
-	struct binding binding; /* a copy: what it was started with */
+	struct binding binding; /* copy of the binding it was started with */
 	uint64_t used_ms;
 	struct origin_exchange *exchanges; /* ORIGIN_MAX_OPEN */
 	size_t n_exchanges;
@@ -75,12 +75,12 @@ struct origin {
 	struct origin_asked_value values[ORIGIN_N_WHICH];
 	uint64_t given[KEEPER_MAX_GIVEN]; /* serials, a ring */
 	size_t n_given;
-	bool is_renew_due; /* RENEW is to be said */
+	bool is_renew_due; /* RENEW must be sent */
 	struct origin_kept kept[KEEPER_ORIGIN_TOKENS];
 	size_t n_kept;
 };
 
-/* A host whose origins broke the protocol or ended by themselves. */
+/* A host whose origins violated the protocol or exited unexpectedly. */
 struct blamed {
 	char host[ORIGIN_MAX_HOST];
 	uint16_t port;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin_conn - the connections that origins want: egress makes them, the keeper checks them once
- *               more and passes them on.
+ * origin_conn - connections for origins: egress connects, the keeper checks the socket and passes
+ * it on.
  *
- * How      WANT becomes an OPEN of the kind SOCKET, or waits while egress does not read or is being
- *          started. What comes back must lead where egress says (getpeername), and that must be
- *          where the user pinned the host to, the company's proxy, or an address that the policy
- *          of now lets this host lead to. Those that were passed on are remembered, because NEED
+ * How      A WANT becomes an OPEN of the kind SOCKET, or waits while egress does not read or
+ *          restarts. The peer of the new socket (getpeername) must match the report of egress. It
+ *          must also be the address pinned by the user, the upstream proxy, or an address that the
+ *          current policy permits for this host. Passed connections are remembered, because NEED
  *          names one.
- * Trust    WANTs are of an origin that may be taken over, connections of an egress that may be. The
- *          two together can have a connection to what this host's policy allows, no more.
- * Limits   ORIGIN_MAX_CONNS wanted at once, KEEPER_ORIGIN_CONNS remembered, KEEPER_EGRESS_GRACE_MS.
+ * Trust    Origin and egress may both be compromised. Together they can only get a connection that
+ *          the policy of this host allows.
+ * Limits   ORIGIN_MAX_CONNS pending WANTs, KEEPER_ORIGIN_CONNS remembered, KEEPER_EGRESS_GRACE_MS.
  */
 #include "credential.h"
 
@@ -36,7 +36,7 @@ static bool is_pending(const struct origin_conn *c)
 	return c->state == CONN_WANTED || c->state == CONN_ASKED || c->state == CONN_DUE;
 }
 
-/* The answer to a WANT; takes fd. */
+/* Stores the answer to a WANT; takes fd. */
 static void settle_conn(struct origin_conn *c, const struct egress_result *result, int fd)
 {
 	c->result = *result;
@@ -69,7 +69,7 @@ int conns_push(struct origin *o)
 	return 0;
 }
 
-/* ---- asking egress ---- */
+/* ---- requests to egress ---- */
 
 static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 {
@@ -92,8 +92,8 @@ static void try_ask(struct keeper *k, struct origin *o, struct origin_conn *c)
 		fail_conn(c, EGRESS_UNREACHABLE, "sbx-egress is restarting");
 }
 
-/* A place that is free, or that of the connection that was given longest ago. There always is one:
- * at most ORIGIN_MAX_CONNS are pending. */
+/* Returns a free slot, or the slot of the oldest passed connection. One always exists: at most
+ * ORIGIN_MAX_CONNS are pending. */
 static_assert(ORIGIN_MAX_CONNS < KEEPER_ORIGIN_CONNS, "a place for every WANT");
 static struct origin_conn *new_conn(struct origin *o)
 {
@@ -122,7 +122,7 @@ int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 			same = c;
 		n_pending += is_pending(c);
 	}
-	/* A number may be used again when what it named was given. */
+	/* A number may be reused after its connection was passed on. */
 	if (n_pending == ORIGIN_MAX_CONNS || (same && is_pending(same)))
 		return -EBADMSG;
 	c = same ? same : new_conn(o);
@@ -161,7 +161,7 @@ void conns_on_egress_end(struct keeper *k)
 	}
 }
 
-/* ---- what came back ---- */
+/* ---- answers of egress ---- */
 
 static int from_sockaddr(const struct sockaddr_storage *s, struct addr *ret, uint16_t *ret_port)
 {
@@ -178,8 +178,8 @@ static int from_sockaddr(const struct sockaddr_storage *s, struct addr *ret, uin
 	return s->ss_family == AF_INET6 ? 0 : -EBADMSG;
 }
 
-/* Its two ends: 0, -ENOTCONN when it was closed already, -EBADMSG when it is no connection at
- * all. */
+/* Gets both addresses. Returns -ENOTCONN if the connection is closed already, -EBADMSG if fd is not
+ * a connection. */
 static int get_ends(int fd, struct origin_conn *c)
 {
 	struct sockaddr_storage peer = {0}, own = {0};
@@ -220,7 +220,7 @@ static bool is_here(const char *host)
 	return host_from_wire(slice_from_str(host), &h, NULL) == 0 && host_is_here(&h);
 }
 
-/* Whether the origin's host may lead there: pin, proxy, or the policy's word on the address. */
+/* Whether the origin may use this address: pinned, upstream proxy, or permitted by policy. */
 bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c)
 {
 	const struct egress_pin *pin = find_pin(k, o);
@@ -247,7 +247,7 @@ bool conns_all_may_lead(const struct keeper *k, const struct origin *o)
 	return true;
 }
 
-/* 0 with the conn settled, or -EBADMSG: egress lies. Takes fd. */
+/* Returns 0 with the conn settled, or -EBADMSG if egress reported another peer. Takes fd. */
 static int take_connection(struct keeper *k, const struct origin *o, struct origin_conn *c,
 	const struct egress_result *result, int fd)
 {
@@ -290,7 +290,7 @@ int conns_on_result(struct keeper *k, const struct conn_order *order,
 		if (o->conns[i].state == CONN_ASKED && o->conns[i].id == order->want)
 			c = &o->conns[i];
 	}
-	if (!c) /* the origin has ended meanwhile */
+	if (!c) /* the origin has exited meanwhile */
 		return 0;
 	if (owned >= 0)
 		r = take_connection(k, o, c, result, TAKE_FD(owned));

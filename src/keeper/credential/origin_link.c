@@ -3,15 +3,15 @@
  * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin
  * processes.
  *
- * How      One sbx-origin for each host and port with a credential that is asked for, started at
- *          the first request, ended when it was idle for KEEPER_ORIGIN_IDLE_MS, when its place is
- *          wanted, or when its binding or the policy changes. A request gets a socket pair: edge
- *          has its end at once, origin's end waits here until it can be sent. Nothing waits for an
- *          origin that does not read but its own messages.
- * Trust    origin reads bytes of a server and requests of edge and may be taken over by either:
- *          every message is checked against the phase table, a violation kills it, and after
- *          KEEPER_ORIGIN_VIOLATIONS its host is refused for the rest of the run. What it can get
- *          is the one credential of its host.
+ * How      Runs one sbx-origin for each requested host and port with a credential. It is started at
+ *          the first request. It is stopped after KEEPER_ORIGIN_IDLE_MS without use, when another
+ *          host needs its slot, or when its binding or the policy changes. A request gets a socket
+ *          pair: edge gets its end immediately, the end for origin is kept until it can be sent. An
+ *          origin that does not read delays only its own messages.
+ * Trust    origin parses data of a server and requests of edge and may be compromised by either.
+ *          Every message is checked against the phase table. A violation kills the process; after
+ *          KEEPER_ORIGIN_VIOLATIONS its host is blocked for the rest of the run. A compromised
+ *          origin gets only the credential of its host.
  * Limits   KEEPER_MAX_ORIGINS, ORIGIN_MAX_OPEN exchanges each, KEEPER_ORIGIN_CRASHES.
  */
 #include "credential.h"
@@ -57,7 +57,7 @@ static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t p
 	return NULL;
 }
 
-/* When there are more than can be kept, the one that did least is forgotten. */
+/* If the table is full, replaces the entry with the fewest violations. */
 static struct blamed *take_blamed(struct keeper *k, const struct origin *o)
 {
 	struct origins *os = k->origins;
@@ -91,7 +91,7 @@ static int check_blamed(struct keeper *k, const struct edge_ask *ask, struct err
 	return 0;
 }
 
-/* ---- its end ---- */
+/* ---- exit ---- */
 
 static void drop_exchange(struct origin *o, struct origin_exchange *ex)
 {
@@ -101,7 +101,7 @@ static void drop_exchange(struct origin *o, struct origin_exchange *ex)
 	o->n_exchanges--;
 }
 
-/* What was allowed and has no result came to this. */
+/* Records the failure of an allowed request without a result. */
 static void record_end(
 	struct keeper *k, struct origin *o, const struct origin_exchange *ex, const char *why)
 {
@@ -171,14 +171,14 @@ void origins_kill_all(struct keeper *k, const char *why)
 	}
 }
 
-/* ---- when it must end ---- */
+/* ---- renewal and stop ---- */
 
-/* It goes on: whoever has refreshed a token does not break what others are reading. */
+/* The process keeps running: a refreshed token must not interrupt open responses. */
 static void renew_origin(struct keeper *k, struct origin *o, const struct binding *b)
 {
 	creds_drop(&o->binding);
 	creds_copy(b, &o->binding);
-	/* before that CONFIG says it */
+	/* before RUN, CONFIG carries the new values */
 	o->is_renew_due = o->worker.phase == ORIGIN_PHASE_RUN;
 	origins_push(k, o);
 }
@@ -245,7 +245,7 @@ void origins_on_timer(struct keeper *k)
 	bool any = false;
 
 	origins_recheck(k); /* a rule may have run out */
-	conns_on_room(k);   /* those that wait for egress wait no longer than its grace */
+	conns_on_room(k);   /* for connections that wait for egress */
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		if (k->origins->list[i].worker.alive)
 			look_at(k, &k->origins->list[i], now);
@@ -410,12 +410,12 @@ void origins_push(struct keeper *k, struct origin *o)
 		r = tokens_push(o);
 	if (r == 0)
 		r = needs_push(o);
-	/* Any other error: it is ending, and its pidfd tells. */
+	/* On any other error the process is exiting, and its pidfd reports that. */
 	if (r == -EAGAIN)
 		worker_want_room(k, &o->worker);
 }
 
-/* ---- what it says ---- */
+/* ---- messages of origin ---- */
 
 static int send_config(struct keeper *k, struct origin *o)
 {
@@ -444,7 +444,7 @@ static int configure_origin(struct keeper *k, struct worker *w, struct err *err)
 	struct origin *o = origin_of(k, w);
 	int r = send_config(k, o);
 
-	if (r < 0) { /* no fault of its own */
+	if (r < 0) { /* not a fault of origin */
 		log_error("cannot configure sbx-origin for %s: %s", o->host, strerror(-r));
 		kill_origin(k, o, "cannot configure sbx-origin");
 		return 0;
@@ -457,11 +457,11 @@ static struct origin_exchange *find_exchange(struct origin *o, uint32_t id)
 {
 	struct origin_exchange *ex = &o->exchanges[id & ((1u << PLACE_BITS) - 1)];
 
-	/* One that was not sent yet has no results. */
+	/* An exchange that was not sent yet cannot have a result. */
 	return ex->what && ex->fd < 0 && ex->gen == id >> PLACE_BITS ? ex : NULL;
 }
 
-/* Who says that a credential was used must have been given it. */
+/* A result with a used credential is valid only if the value was released to this origin. */
 static bool is_believable(const struct origin *o, const struct origin_result *result)
 {
 	for (size_t i = 0; i < MIN(o->n_given, (size_t)KEEPER_MAX_GIVEN); i++) {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin_need - the credentials that origins need: twelve gates, then the vault.
+ * origin_need - credentials for origins: the release gates, then the vault.
  *
- * How      NEED is answered with a stream that the vault has written the value to, or with a
- *          sentence. The facts of lib/rules/gate/release.h are put together here; when only the
- *          record is missing it is written, and the gates are asked again. The vault gets the
- *          serial that was decided about, so that a credential that is set anew in between is not
- *          released.
- * Trust    NEED is of an origin that may be taken over by its server: it gets what it would have
- *          been given for this host anyway, and no other credential.
- * Owns     The origin's end of the stream, until VALUE is said.
+ * How      A NEED is answered with a stream to which the vault has written the value, or with an
+ *          error text. This file collects the facts of lib/rules/gate/release.h. If only the record
+ *          is missing, it is written and the gates are checked again. The vault gets the serial of
+ *          the decision, so a credential that was replaced meanwhile is not released.
+ * Trust    NEED comes from an origin that its server may have compromised. The origin gets only the
+ *          credential of its host, which it would get anyway.
+ * Owns     The origin's end of the stream, until VALUE is sent.
  * Never    Reads the stream.
  */
 #include "credential.h"
@@ -118,7 +117,7 @@ static void refuse_need(
 		.why = why};
 
 	log_warn("credential %s was not released for %s: %s", use.credential, o->host, why);
-	/* Nothing is left to refuse when this one cannot be written. */
+	/* On an error there is nothing left to deny. */
 	(void)!gate_record_release(k->gate, &use, NULL);
 	fd_close(&v->fd);
 	v->value = (struct origin_value){0};
@@ -130,7 +129,7 @@ static void refuse_need(
 	v->is_due = true;
 }
 
-/* Writes the record when nothing else is missing. The first gate that is shut, in the end. */
+/* Writes the record if nothing else is missing. Returns the first closed gate. */
 static enum release_gate decide_need(
 	struct keeper *k, struct origin *o, const struct origin_need *need)
 {
@@ -176,7 +175,7 @@ int needs_on_need(struct keeper *k, struct origin *o, const struct ipc_msg *msg)
 	struct err err = {0};
 	int r = origin_get_need(msg, &need);
 
-	/* It was told what there is. */
+	/* CONFIG listed the available values. */
 	if (r < 0 || !(o->binding.has & 1u << need.which) || o->values[need.which].used)
 		return -EBADMSG;
 	v = &o->values[need.which];

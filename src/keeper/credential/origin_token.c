@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin_token - the tokens that origins catch at token endpoints, on their way to the vault.
+ * origin_token - tokens that origins intercept at token endpoints, and their way to the vault.
  *
- * How      TOKENS brings the reading end of a pipe with a frame; the vault gets it with the name
- *          that the binding says, SERVICE.access or SERVICE.refresh. When the vault has it and the
- *          list that followed has become the bindings, origin hears RENEW and then STORED, and only
- *          then gives its guest the answer: so the guest's next request finds the token.
- * Trust    An origin that was taken over can make its own service's tokens of this sandbox others,
- *          and nothing else's; the vault checks the frame.
+ * How      TOKENS carries the read end of a pipe with a frame. The vault gets it with the name from
+ *          the binding, SERVICE.access or SERVICE.refresh. When the vault has stored the token and
+ *          the next LIST has updated the bindings, origin gets RENEW and then STORED. Only then
+ *          does origin forward the response, so the guest's next request finds the token.
+ * Trust    A compromised origin can replace the tokens of its own service in this sandbox only. The
+ *          vault checks the frame.
  * Limits   KEEPER_ORIGIN_TOKENS, KEEPER_MAX_STORES, KEEPER_STORE_MS.
  * Never    Reads the pipe.
  */
@@ -36,7 +36,7 @@ int tokens_push(struct origin *o)
 	return 0;
 }
 
-/* There is room: no more are taken than can be answered. */
+/* There is room: tokens are accepted only while they can be answered. */
 static void answer_tokens(struct keeper *k, struct origin *o, uint32_t id, const char *why_not)
 {
 	struct origin_kept *kept = &o->kept[o->n_kept++];
@@ -50,7 +50,7 @@ static void answer_tokens(struct keeper *k, struct origin *o, uint32_t id, const
 	origins_push(k, o);
 }
 
-/* One record a token: that it is the sandbox's from now on, or why not. */
+/* Writes one record per token: stored for this sandbox, or the reason why not. */
 static void record_token(
 	struct keeper *k, const struct origin *o, const char *name, const char *why_not)
 {

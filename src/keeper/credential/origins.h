@@ -2,7 +2,7 @@
 /*
  * origins - the functions of the files that handle sbx-origin.
  *
- * How      origin.h has the structs; each file of them has its own section.
+ * How      origin.h has the structs; each source file has its own section.
  * Trust    Origins may be compromised by a server.
  */
 #pragma once
@@ -14,27 +14,27 @@
 void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
 					    uint32_t want, uint32_t *ret_exchange));
 bool origins_is_live(const struct keeper *k, struct loop_key key);
-/* One exchange with the origin of the ask's host, started when there is none. edge_fd is the
- * caller's to pass on. On an error err says why in one sentence. */
+/* Opens one exchange with the origin of the ask's host and starts the origin if needed. The caller
+ * passes edge_fd on. On an error err has the reason. */
 int origins_open(
 	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, const struct loop_event *ev);
 void origins_on_exit(struct keeper *k, const struct loop_event *ev);
 void origins_on_timer(struct keeper *k);
-/* What has lost its binding, or has another one now, is killed. */
+/* Kills origins whose binding was removed or replaced. */
 void origins_on_creds(struct keeper *k);
-/* What the policy of now forbids is killed. */
+/* Kills origins whose host the current policy denies. */
 void origins_recheck(struct keeper *k);
 void origins_kill_all(struct keeper *k, const char *why);
-/* Sends what is due. */
+/* Sends all due messages. */
 void origins_push(struct keeper *k, struct origin *o);
 /* A request that waits at this origin; NULL when none does. */
 const struct origin_exchange *origins_first_waiting(const struct origin *o);
 
-/* origin_conn.c: the connections that origins want. */
+/* origin_conn.c: connections for origins. */
 int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;
-/* What egress says about one that was ordered by open_socket. */
+/* The order of open_socket that a result of egress belongs to. */
 struct conn_order {
 	uint32_t origin, origin_gen, want;
 };
@@ -42,10 +42,9 @@ struct conn_order {
 int conns_on_result(struct keeper *k, const struct conn_order *order,
 	const struct egress_result *result, int fd) MUST_CHECK;
 void conns_on_egress_end(struct keeper *k);
-/* Egress takes messages again, or is there again. */
+/* Egress reads messages again, or was restarted. */
 void conns_on_room(struct keeper *k);
-/* Whether this origin's host may lead there now: pin, proxy, or the policy's word on the
- * address. */
+/* Whether this origin may use the address of c: pinned, upstream proxy, or permitted by policy. */
 bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c);
 /* The same of every connection that this origin has or is about to have. */
 bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
@@ -63,10 +62,10 @@ void needs_drop(struct origin *o);
 /* origin_token.c: the tokens that origins have caught. */
 int tokens_on_tokens(
 	struct keeper *k, struct origin *o, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
-/* What became of them; the bindings have what was kept. */
+/* Result of storing tokens; the bindings already have the stored ones. */
 void tokens_on_stored(struct keeper *k, const struct store *store, int code, const char *text);
-/* -EAGAIN when origin does not read. RENEW comes before STORED. */
+/* Returns -EAGAIN if origin does not read. Sends RENEW before STORED. */
 int tokens_push(struct origin *o) MUST_CHECK;
 
-/* roots.c: what servers are verified by. extra: network.extra-ca, or "". */
+/* roots.c: CA certificates for upstream servers. extra: network.extra-ca, or "". */
 void roots_read(struct keeper *k, const char *extra);

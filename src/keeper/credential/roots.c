@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * roots - the certificates that servers with a credential are verified by.
+ * roots - CA certificates for the verification of upstream servers with a credential.
  *
- * How      The system's bundle and the copy of network.extra-ca, read at the start and on RELOAD
- *          into one sealed memfd that every origin gets. When the text is another one the origins
- *          end, because they have verified by the old one; when it cannot be read there is none,
- *          and what needs an origin is refused. The guest is told the user's own ones too
- *          (trust.h).
+ * How      Reads the system's bundle and the copy of network.extra-ca at the start and on RELOAD
+ *          into one sealed memfd that every origin gets. If the text changed, the origins are
+ *          stopped, because they verified with the old one. If it cannot be read, requests that
+ *          need an origin are denied. The guest also gets the user's own certificates (trust.h).
  * Trust    Files of the host and of the same user; only origins and the guest parse certificates.
  * Limits   ROOTS_MAX_BYTES each.
  */
@@ -67,7 +66,7 @@ void roots_read(struct keeper *k, const char *extra)
 
 	if (r == 0 && is_same_text(k->origins->roots, text, strlen(text)))
 		return;
-	/* Who verified by the old ones must not go on. */
+	/* Origins that verified with the old certificates must not continue. */
 	origins_kill_all(k, "the CA certificates of the host have changed");
 	fd_close(&k->origins->roots);
 	if (r == 0)

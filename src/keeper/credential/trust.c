@@ -19,7 +19,7 @@ void trust_wipe(struct keeper *k)
 	free(TAKE(k->trust->extra));
 }
 
-/* One certificate between its two lines: its base64 in lines of 64. False when there is anything
+/* Writes one certificate, its base64 in lines of 64. Returns false if the text contains anything
  * else. */
 static bool put_certificate(struct wr *wr, const char *p, const char *end)
 {
@@ -120,7 +120,7 @@ static size_t make_env(const struct keeper *k, char *env[GUEST_MAX_ENV])
 static void on_answer(struct keeper *k, const struct guest_reply *reply)
 {
 	k->trust->is_asked = false;
-	if (!edge_is_alive(k)) /* the next one says READY, and it is sent again */
+	if (!edge_is_alive(k)) /* the next edge sends READY, which sends it again */
 		k->trust->is_due = true;
 	else if (!reply->ok)
 		log_error("the guest does not trust the sandbox's certificate: %s", reply->text);
@@ -181,7 +181,7 @@ void trust_forget(struct keeper *k)
 void trust_renew(struct keeper *k)
 {
 	k->trust->is_due = true;
-	/* Before it runs the set-up comes first. */
+	/* Before that, the set-up comes first. */
 	if (k->state.phase == KEEPER_RUNNING)
 		trust_send(k);
 }

@@ -2,16 +2,15 @@
 /*
  * vault_link - the keeper's channel to the vault, bound to its one sandbox.
  *
- * How      sbxd creates the channel and passes it when the keeper wants one (WANT_VAULT); nothing
- *          is connected by name. HELLO, WATCH and LIST follow, and another LIST after every
- *          CHANGED. What was listed last becomes the bindings (creds.h) and stays so while the
- *          vault is away, but what needs a credential is refused meanwhile: a value that an origin
- *          has already goes on with the exchanges that are open, and no further. Before the first
- *          LIST every host of a known service is refused likewise, unless this user has never kept
- *          a credential. A new channel is requested with pauses that grow.
- * Trust    Which process is at the other end is sbxd's word (sbxd_link.c accepts it from the sbxd
- *          that started this keeper for as long as that one lives). The vault is believed about
- *          names and serials; a message against the protocol drops the channel.
+ * How      sbxd creates the channel and passes it when the keeper requests one (WANT_VAULT); there
+ *          is no socket with a name. HELLO, WATCH and LIST follow, and a LIST after every CHANGED.
+ *          The last list becomes the bindings (creds.h), also while the vault is down. Meanwhile
+ *          requests that need a credential are denied, except open exchanges whose origin already
+ *          has the value. Before the first LIST every host of a known service is denied too, unless
+ *          this user has never stored a credential. A new channel is requested with growing pauses.
+ * Trust    sbxd decides which process is at the other end (sbxd_link.c accepts the channel only
+ *          from the sbxd that started this keeper, while it lives). The vault is trusted about
+ *          names and serials; a protocol violation drops the channel.
  * Limits   CREDS_MAX_ITEMS, KEEPER_MAX_RELEASES, KEEPER_VAULT_MS, KEEPER_RELEASE_MS.
  * Never    Reads a stream that a value is written to.
  */
@@ -103,7 +102,7 @@ static void try_later(struct keeper *k)
 
 static void lose_vault(struct keeper *k, const char *why)
 {
-	/* Once is enough: it is tried again for as long as the sandbox runs. */
+	/* Logged once: the keeper retries as long as the sandbox runs. */
 	if (k->vault->is_current || k->vault->tries == 0)
 		log_warn("the vault is not available: %s", why);
 	close_link(k);
@@ -128,7 +127,7 @@ int vault_take_channel(struct keeper *k, int fd)
 	int r;
 
 	if (v->sock >= 0 || !needs_vault(k))
-		return 0; /* one that was requested twice */
+		return 0; /* duplicate of an earlier request */
 	r = fd_set_nonblock(own, true);
 	if (r == 0)
 		r = loop_add(
@@ -142,7 +141,7 @@ int vault_take_channel(struct keeper *k, int fd)
 	return 0;
 }
 
-/* All services of the installation: whose hosts may have a credential, as long as nobody knows. */
+/* Loads all services of the installation. Until the first LIST, each may have a credential. */
 static void load_services(struct keeper *k)
 {
 	struct err err = {0};
@@ -205,7 +204,7 @@ void vault_on_timer(struct keeper *k)
 		lose_vault(k, "the vault does not read");
 }
 
-/* ---- what it says ---- */
+/* ---- messages of the vault ---- */
 
 static int on_hello(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 {
@@ -236,14 +235,14 @@ static int on_item(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	return vault_get_item(msg, &v->items[v->n_items++]);
 }
 
-/* The bindings follow from the last list, the settings and what the sandbox may use itself. */
+/* The bindings depend on the last list, the settings and the sandbox's own permissions. */
 static void bind_all(struct keeper *k)
 {
 	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
 	AUTO_FREE char *own = paths_get(PATHS_CONFIG, "services");
 	struct vault_link *v = k->vault;
 	struct creds *was = k->creds;
-	bool closed = k->spec.n_only > 0; /* what is only installed gets nothing to install with */
+	bool closed = k->spec.n_only > 0; /* an installation gets no credentials */
 	const struct creds_input in = {.items = v->known,
 		.n = closed ? 0 : v->n_known,
 		.shipped = shipped,
@@ -272,7 +271,7 @@ static bool knows_serial(const struct vault_link *v, uint64_t serial)
 	return false;
 }
 
-/* Whether this list says what the bindings follow from already. */
+/* Whether this list is the one that the bindings were built from. */
 static bool is_same_list(const struct vault_link *v)
 {
 	if (!v->is_current || v->n_items != v->n_known)
@@ -297,7 +296,7 @@ static void take_list(struct keeper *k)
 	v->fault[0] = '\0';
 	if (!is_same)
 		bind_all(k);
-	/* This list was asked for after the vault had them. */
+	/* This list was requested after the vault stored the token. */
 	for (size_t i = 0; i < KEEPER_MAX_STORES; i++) {
 		if (v->stores[i].id && v->stores[i].is_kept)
 			end_store(k, &v->stores[i], 0, "");
@@ -313,7 +312,7 @@ static int on_listed(struct keeper *k, const struct vault_done *done)
 	if (done->code == 0) {
 		take_list(k);
 	} else {
-		/* Not open yet, or locked. It says nothing when that changes. */
+		/* Not open yet, or locked. The vault does not report when that changes. */
 		v->is_current = false;
 		if (strcmp(v->fault, done->text) != 0)
 			log_warn("cannot query the vault: %s", done->text);
@@ -341,8 +340,8 @@ static struct store *find_store(struct vault_link *v, uint32_t id)
 	return NULL;
 }
 
-/* The vault has the token, which is bound by the list that has its serial. One that had it before
- * is in the last list, and no CHANGED came. */
+/* The vault has stored the token. The list with its serial binds it. If the vault had the token
+ * before, the last list contains it, and no CHANGED follows. */
 static int on_stored(struct keeper *k, struct store *store, uint64_t serial)
 {
 	struct vault_link *v = k->vault;
@@ -366,7 +365,7 @@ static int on_done(struct keeper *k, const struct ipc_msg *msg)
 		return r;
 	if (k->vault->list_id && msg->id == k->vault->list_id)
 		return on_listed(k, &done);
-	/* Of WATCH, or of a release that was given up. */
+	/* Answer to WATCH, or to a dropped release. */
 	if (rel)
 		end_release(k, rel, done.code, done.text);
 	if (store && done.code == 0)
@@ -552,9 +551,9 @@ void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen)
 	}
 }
 
-/* ---- what is known about an ask ---- */
+/* ---- facts about an ask ---- */
 
-/* Who has never kept a credential has none that could be missed. */
+/* A user who has never stored a credential cannot miss one. */
 static bool has_kept_any(void)
 {
 	AUTO_FREE char *sealed = paths_get(PATHS_STATE, "vault/sealed");
@@ -576,8 +575,8 @@ static const char *say_away(const struct keeper *k, const char *credential)
 	return text;
 }
 
-/* Opened without a credential: what a program would get there is kept by the vault, or not had; or
- * somebody else's credential is refused there. */
+/* Intercepted without a credential: tokens that a program would get there are for the vault, or
+ * foreign credentials are denied there. */
 static bool is_bare(
 	const struct keeper *k, const struct service *s, const struct host *host, uint16_t port)
 {
@@ -604,7 +603,7 @@ static bool is_guarded(const struct keeper *k, const struct host *host)
 	return false;
 }
 
-/* Nothing was listed yet: what a known service is at may have a credential. */
+/* Before the first LIST: each host of a known service may have a credential. */
 static struct gate_binding look_unlisted(struct keeper *k, const struct edge_ask *ask)
 {
 	struct gate_binding ret = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_link - the keeper's channel to the vault: bindings, releases, tokens that are kept.
+ * vault_link - the keeper's channel to the vault: bindings, releases, storing of tokens.
  *
  * How      See vault_link.c.
  * Trust    Runs in the keeper. Sees messages of the vault, never a value.
@@ -23,7 +23,7 @@
 #define KEEPER_RELEASE_MS 35000		      /* a program that has the value has 30 s */
 #define KEEPER_MAX_RELEASES (32 * ORIGIN_N_WHICH)
 #define KEEPER_STORE_MS 15000
-/* Tokens on their way to the vault. A LIST may wait behind all of them, at the vault's rate. */
+/* Tokens being sent to the vault. A LIST may wait behind all of them, at the vault's rate. */
 #define KEEPER_MAX_STORES 32
 static_assert(KEEPER_MAX_STORES * 1000 / VAULT_STORE_PER_S < 10000, "within KEEPER_VAULT_MS");
 
@@ -56,13 +56,13 @@ struct vault_link {
 	uint32_t gen;
 	uint32_t last_id;
 	uint32_t list_id; /* 0: no LIST is under way */
-	bool is_listed;	  /* ever: creds is what the vault said last */
+	bool is_listed;	  /* creds is from a list of the vault */
 	bool is_current;  /* by this connection */
-	bool is_dirty;	  /* CHANGED came while a LIST was under way */
+	bool is_dirty;	  /* CHANGED arrived during a LIST */
 	unsigned tries;
 	struct vault_item *items, *known; /* of the LIST under way, and of the last one */
 	size_t n_items, n_known;
-	char fault[VAULT_MAX_TEXT]; /* what it said when it could not list */
+	char fault[VAULT_MAX_TEXT]; /* why the vault could not list */
 	struct release releases[KEEPER_MAX_RELEASES];
 	struct store stores[KEEPER_MAX_STORES];
 	bool no_logins, all; /* credentials.oauth is false, credentials.intercept */
@@ -74,7 +74,7 @@ void vault_init(struct keeper *k);
 bool vault_is_live(const struct keeper *k, struct loop_key key);
 bool release_is_live(const struct keeper *k, struct loop_key key);
 bool store_is_live(const struct keeper *k, struct loop_key key);
-/* Requests a channel from sbxd, again and again until one comes. */
+/* Requests a channel from sbxd until one arrives. */
 void vault_start(struct keeper *k);
 /* Takes fd. */
 int vault_take_channel(struct keeper *k, int fd) MUST_CHECK;
@@ -82,20 +82,20 @@ void vault_on_event(struct keeper *k);
 void vault_on_timer(struct keeper *k);
 void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev);
 void vault_stop(struct keeper *k);
-/* What is known of credentials for an ask; the texts live until the next event. */
+/* Returns the facts about credentials for an ask; the texts are valid until the next event. */
 struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
 /* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
 void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev);
-/* Has a token kept, whose frame is in the pipe, which stays the caller's; tokens_on_stored
- * follows when the bindings have it. */
+/* Stores the token whose frame is in the pipe; the caller keeps the pipe. tokens_on_stored follows
+ * when the bindings have the token. */
 int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
 	int pipe, struct err *err) MUST_CHECK;
 /* How many of this origin's are not answered. */
 size_t vault_count_stores(const struct keeper *k, const struct origin *o);
-/* credentials.oauth, credentials.intercept; and reads the services of `sbx secret own` again.
- * Counts at once. */
+/* Applies credentials.oauth and credentials.intercept and reads the services of `sbx secret own`
+ * again. Takes effect immediately. */
 void vault_set_rules(struct keeper *k, bool logins, bool all);
-/* The origin is gone: its releases matter to nobody. */
+/* The origin has exited: its releases are dropped. */
 void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen);

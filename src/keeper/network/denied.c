@@ -14,7 +14,7 @@ static void wake_later(struct keeper *k, uint64_t ms)
 			(struct loop_key){.kind = EV_TIMER_DENIED});
 }
 
-/* The first line names the target; a target is there once, with its newest text. */
+/* The first line names the target. The list keeps only the newest text of each target. */
 static void remove_same(struct denied *d, const char *text)
 {
 	size_t line = strcspn(text, "\n") + 1;

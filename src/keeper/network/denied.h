@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * denied - tells the guest why its connections were refused: /run/sbx/denied.
+ * denied - lists the blocked connections for the guest: /run/sbx/denied.
  *
- * How      Each refusal of the network becomes the text that lib/wire/http/deny.h writes: the
- *          target, the reason, and the command to type on the host. The last DENIED_MAX different
- *          targets are kept, and all of them are sent to the guest in a /denied, a moment after a
- *          new one came and at most once in DENIED_PAUSE_MS. A program that only saw "403" or
- *          "connection refused" has the reason there (sbx-why).
- * Trust    What was asked comes from edge, possibly compromised: the text is printable and bounded
- *          by lib/wire/http/deny.h. The guest learns what each refusal says to it anyway.
+ * How      lib/wire/http/deny.h formats each blocked connection: the target, the reason, and the
+ *          command to run on the host. The list keeps the last DENIED_MAX different targets. A POST
+ *          /denied sends the whole list to the guest, DENIED_WAIT_MS after a new entry and at most
+ *          once per DENIED_PAUSE_MS. In the guest, sbx-why prints the reason for a plain "403" or
+ *          "connection refused".
+ * Trust    Input: targets from edge, possibly compromised. lib/wire/http/deny.h limits the text and
+ *          makes it printable. The guest gets only the texts that its blocked requests got.
  * Owns     The texts.
  * Limits   DENIED_MAX texts of DENIED_TEXT bytes.
  * See      proto/PROTOCOL.guest, src/guest/net/why.h, denied_test.c
@@ -29,7 +29,7 @@ struct denied {
 	char *texts[DENIED_MAX]; /* the oldest first */
 	size_t n;
 	bool is_new;	/* the guest has not got all of them */
-	bool is_asking; /* it has not answered the last one */
+	bool is_asking; /* the guest has not answered the last POST */
 	uint64_t sent_ms;
 	struct loop_timer timer;
 };

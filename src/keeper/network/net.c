@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net - what edge asks of the network: decided by lib/rules/gate, carried out by egress.
+ * net - network requests of edge: lib/rules/gate decides, egress connects.
  *
- * How      An ASK goes into a ring and is answered from there in order, a few in a turn of the
- *          loop. An allowed TUNNEL or HTTP gets a socket pair, one end to egress by OPEN and the
- *          other to edge with the VERDICT. A tunnel to what a credential is bound to gets none:
- *          edge opens it, and each request in it goes to an origin (origin_link.c). When one of the
- *          two does not read, the verdict waits and all behind it; the asks are read on all the
- *          same, because edge does not read while it cannot send. While there is no egress, those
- *          that need one wait for it a moment, counted from when it was lost. Asks that come faster
- *          than KEEPER_ASK_RATE wait likewise once KEEPER_ASK_BURST is spent: each costs a decision
- *          and a record, and a guest can cause them at no cost of its own.
- * Trust    edge may be taken over by the guest, egress by an origin: unknown numbers, a second
- *          result, an id in use and more asks than there may be are violations.
+ * How      An ASK is queued in a ring and answered in order, a few per turn of the loop. An allowed
+ *          TUNNEL or HTTP gets a socket pair: OPEN sends one end to egress, the VERDICT sends the
+ *          other to edge. A tunnel to a host with a credential gets no socket pair: edge intercepts
+ *          its TLS, and each request in it is sent to an origin (origin_link.c). If edge or egress
+ *          does not read, the verdict and all later ones wait. ASKs are still read, because edge
+ *          does not read while it cannot send. While egress restarts, ASKs that need it wait for
+ *          the rest of its grace period. ASKs above KEEPER_ASK_RATE wait after KEEPER_ASK_BURST is
+ *          used up: each one costs a decision and a record, and costs the guest nothing.
+ * Trust    edge may be compromised by the guest, egress by an upstream server. An unknown number, a
+ *          second result, an id in use and too many ASKs are protocol violations.
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
- *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE. From net_init on
- *          KEEPER_LOG_LINES in keeper.log, because what is refused may be a line there.
- * Never    Says yes before the decision is in the audit log (gate_decide_bound).
+ *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE. After net_init,
+ *          KEEPER_LOG_LINES lines in keeper.log, because each blocked request may log a line.
+ * Never    Allows a request before its decision is in the audit log (gate_decide_bound).
  */
 #include "network.h"
 
@@ -45,7 +44,7 @@ static void drop_pending(struct net_pending *p)
 	p->used = false;
 }
 
-/* What was allowed cannot be done: says so to edge, and the log says that it came to nothing. */
+/* An allowed ask failed: informs edge and records the failure. */
 static void give_up(
 	struct keeper *k, const struct edge_ask *ask, enum egress_outcome outcome, const char *why)
 {
@@ -95,7 +94,7 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 	(void)!str_copy(p->open.host, sizeof(p->open.host), ask->host);
 }
 
-/* Inside TLS that edge has opened: sbx-origin is the other end. */
+/* For requests inside intercepted TLS; sbx-origin has the other end of the socket. */
 static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 {
 	struct err err = {0};
@@ -144,7 +143,7 @@ static bool push_open(struct keeper *k)
 	return true;
 }
 
-/* The descriptor is what the kernel does not take. Egress sees its end close. */
+/* The kernel rejected the descriptor. Egress sees its end close. */
 static void refuse_pending(struct keeper *k, int r)
 {
 	struct net_pending *p = &k->net->pending;
@@ -164,7 +163,7 @@ static void refuse_pending(struct keeper *k, int r)
 	(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason), "%s", result.text);
 }
 
-/* False: one of the two does not read now; net_run is called when it does. */
+/* Returns false if edge or egress does not read now; net_run is called when it does. */
 static bool push_pending(struct keeper *k)
 {
 	struct net_pending *p = &k->net->pending;
@@ -181,7 +180,7 @@ static bool push_pending(struct keeper *k)
 		edge_want_room(k);
 		return false;
 	}
-	/* Any other error: edge is ending, and its pidfd tells. */
+	/* On any other error edge is exiting, and its pidfd reports that. */
 	drop_pending(p);
 	return true;
 }
@@ -228,7 +227,7 @@ static void answer_first(struct keeper *k)
 	p->used = true;
 	p->has_exchange = false;
 	k->net->spent_us += ask_us;
-	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: what it signs is recorded one by one */
+	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: each signature is recorded instead */
 		p->edge_fd = ssh_agent_open(k, &p->verdict);
 		trace_decision(p->ask, &ask, &p->verdict);
 		return;
@@ -370,7 +369,7 @@ void net_on_edge_end(struct keeper *k)
 {
 	struct net_pending *p = &k->net->pending;
 
-	/* What egress was not told of will never be closed by it. */
+	/* OPEN was never sent, so egress will not report the end of this exchange. */
 	if (p->used && p->egress_fd >= 0)
 		exchanges_remove(k->net, p->exchange);
 	drop_pending(p);

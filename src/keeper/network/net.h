@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net - what edge asks of the network: decisions, and what egress has open.
+ * net - network requests of edge, and the exchanges that egress has open.
  *
  * How      See net.c and net_asks.c.
  * Trust    edge and egress may be compromised: ids and numbers are checked.
@@ -11,15 +11,15 @@
 #include "src/keeper/credential/credential.h"
 #include "src/keeper/worker/worker.h"
 
-#define KEEPER_NET_BATCH 32    /* asks answered in one turn of the loop */
-#define KEEPER_ASK_BURST 20000 /* asks answered as fast as they come; then ... */
-#define KEEPER_ASK_RATE 2000   /* ... so many a second */
+#define KEEPER_NET_BATCH 32    /* asks answered per turn of the loop */
+#define KEEPER_ASK_BURST 20000 /* asks answered without delay; then ... */
+#define KEEPER_ASK_RATE 2000   /* ... this many per second */
 #define KEEPER_ASK_PAUSE_MS 10
 /* Lines of the keeper's own: a guest can cause some of them as often as it likes. */
 #define KEEPER_LOG_LINES 1000
 #define KEEPER_LOG_PER_MINUTE 30
 
-/* An ASK that has no VERDICT yet. */
+/* An ASK without a VERDICT. */
 struct net_ask {
 	uint32_t id;
 	struct asked *what;
@@ -34,13 +34,13 @@ struct exchange {
 	struct conn_order order;
 };
 
-/* The verdict that is on its way to edge, after OPEN to egress: either may have to wait. */
+/* The verdict to send to edge, after OPEN to egress. Each of the two may have to wait. */
 struct net_pending {
 	bool used;
 	uint32_t ask;
 	struct edge_verdict verdict;
 	int edge_fd;
-	int egress_fd; /* -1: OPEN was said, or there is none */
+	int egress_fd; /* -1: OPEN was sent, or not needed */
 	bool has_exchange;
 	uint32_t exchange;
 	struct egress_open open;
@@ -53,17 +53,17 @@ struct net {
 	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
 	size_t n_free;
 	struct net_pending pending;
-	uint64_t spent_us; /* when the asks so far would have been answered at KEEPER_ASK_RATE */
+	uint64_t spent_us; /* when all answered asks would be done at KEEPER_ASK_RATE */
 	struct loop_timer timer;
 };
 
-/* net.c: what edge asks. */
+/* net.c: requests of edge. */
 void net_init(struct keeper *k);
 int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
 /* Takes the fd of a SOCKET's. */
 int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
 int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
-/* Answers what can be answered now. */
+/* Answers all asks that can be answered now. */
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
@@ -72,7 +72,7 @@ void net_on_egress_end(struct keeper *k);
 int net_open_socket(
 	struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
 
-/* net_asks.c: what was asked and not answered, and what is open at egress. */
+/* net_asks.c: unanswered asks, and the exchanges that are open at egress. */
 /* -EEXIST: the id is in use. -EOVERFLOW: more than EDGE_MAX_ASKS. */
 int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 bool asks_is_empty(const struct net *n);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_asks - what edge asked and has no answer to, and what egress has open.
+ * net_asks - asks of edge without an answer, and exchanges that are open at egress.
  *
- * How      Two tables of fixed places: a ring of asks in the order in which they came, and the
- *          exchanges by a number that is the place and its generation. The words of an ask, most
- *          of them short, lie on the heap as long as they are needed: what was asked is wanted
- *          again for the record when egress says what came of it.
- * Trust    Ids are edge's choice, a taken-over one's too; numbers come back from egress.
+ * How      Two tables of fixed size: a ring of asks in order of arrival, and the exchanges,
+ *          numbered by slot and generation. The texts of an ask are mostly short and are kept on
+ *          the heap: the record that follows the result of egress needs them again.
+ * Trust    Input: ids chosen by edge, possibly compromised; numbers returned by egress.
  * Limits   EDGE_MAX_ASKS, EGRESS_MAX_OPEN.
  */
 #include "network.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * netpolicy - what the user said about the network, from the files to lib/rules/gate and to egress.
+ * netpolicy - policy and settings of the network, from the files to lib/rules/gate and to egress.
  *
- * How      state/policy and the settings are read at the start and on RELOAD. The policy's text is
- *          kept as a sealed memfd, so that an egress that is started later gets just what the gate
- *          decides by. A RELOAD is answered when egress said LOADED; one that does not say it in
- *          time is killed, and nothing it had open goes on.
+ * How      Reads state/policy and the settings at the start and on RELOAD. The text of the policy
+ *          is kept as a sealed memfd, so an egress that starts later gets exactly the policy of the
+ *          gate. A RELOAD is answered when egress sends LOADED. An egress that does not send it in
+ *          time is killed, which closes all its connections.
  * Trust    Files of the same user; resolv.conf of the host.
  * Limits   RULES_MAX_BYTES, RESOLV_MAX_BYTES, KEEPER_MAX_RELOADS, KEEPER_LOAD_MS.
  * Never    Keeps an old policy because the new one is broken: then everything is denied.
@@ -60,7 +60,7 @@ static void read_policy(struct keeper *k)
 		log_warn("all traffic is denied: %s", gate_fault(k->gate));
 }
 
-/* What was read before stays when this time it cannot be read; without one nothing goes out. */
+/* On an error the previous settings stay; without any, all traffic is denied. */
 static int read_settings(struct keeper *k, struct err *err)
 {
 	AUTO_SETTINGS struct settings s = {0};
@@ -81,8 +81,8 @@ static int read_settings(struct keeper *k, struct err *err)
 	return 0;
 }
 
-/* Whether the host's addresses are others than before. Those of before stay when the kernel does
- * not answer; a connection to the host itself is known without them. */
+/* Returns true if the addresses of the host changed. On an error the previous ones stay; a
+ * connection to the host itself is recognized without them. */
 static bool read_locals(struct keeper *k)
 {
 	static struct addr_locals locals;
@@ -124,7 +124,7 @@ static int send_resolver(struct keeper *k)
 	size_t n = 0;
 	int r;
 
-	/* First the look, then the text: a change in between is seen the next time. */
+	/* stat before reading: a change between the two is noticed at the next check. */
 	(void)!stat(RESOLV_CONF, &st);
 	r = file_load(RESOLV_CONF, RESOLV_MAX_BYTES, &text, &n, NULL);
 	if (r < 0)
@@ -193,7 +193,7 @@ void netpolicy_check_host(struct keeper *k)
 		return;
 	k->netpolicy->resolver_ms = now;
 	(void)!stat(RESOLV_CONF, &st);
-	/* One that cannot be sent now is seen as changed the next time too. */
+	/* If it cannot be sent now, the next check sees the change again. */
 	if (!is_same_file(&st, &k->netpolicy->resolver))
 		(void)!send_resolver(k);
 	k->netpolicy->locals_due = read_locals(k) || k->netpolicy->locals_due;
@@ -226,7 +226,7 @@ static const char *fault_text(const struct keeper *k)
 	return fault ? fault : "";
 }
 
-/* Everything to egress, if there is one to tell: others are told when they say HELLO. */
+/* Sends everything to a running egress. A new egress gets it after HELLO. */
 static void resend_policy(struct keeper *k)
 {
 	int r;
@@ -279,7 +279,7 @@ void netpolicy_on_loaded(struct keeper *k, const char *text)
 void netpolicy_on_egress_end(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->egress->load_timer);
-	/* What was open is closed, and the next one begins with the new policy. */
+	/* Connections of the old egress are closed; the next egress starts with the new policy. */
 	answer_reloads(k, fault_text(k));
 }
 

@@ -13,7 +13,7 @@
 #include "lib/base/attr.h"
 
 #define KEEPER_RESOLVER_MS 1000 /* between two checks of resolv.conf and the host's addresses */
-#define KEEPER_MAX_RELOADS 8	/* that wait for egress */
+#define KEEPER_MAX_RELOADS 8	/* waiting for egress */
 
 struct keeper;
 
@@ -23,24 +23,24 @@ struct reload {
 	uint32_t link_gen, msg, policy;
 };
 
-/* What the user said about the network, as it was read last. */
+/* Network policy and settings, as last read. */
 struct netpolicy {
 	int text;		  /* the policy as a sealed memfd */
-	char fault[ERR_MAX_TEXT]; /* why the settings cannot be used; "": they can */
+	char fault[ERR_MAX_TEXT]; /* why the settings are invalid; "": valid */
 	struct stat resolver;	  /* of resolv.conf when it was passed */
-	uint64_t resolver_ms;	  /* last look */
-	bool locals_due;	  /* egress has not taken the host's new addresses */
+	uint64_t resolver_ms;	  /* time of the last check */
+	bool locals_due;	  /* the host's new addresses are not sent yet */
 	struct reload reloads[KEEPER_MAX_RELOADS];
 	size_t n_reloads;
 };
 
 /* netpolicy.c: policy and settings of the network, from the files to gate and egress. */
 void netpolicy_init(struct keeper *k);
-/* Everything that egress needs to know; < 0: it does not take it. */
+/* Sends the complete configuration to egress. Returns < 0 if egress does not accept it. */
 int netpolicy_send(struct keeper *k) MUST_CHECK;
-/* Whether resolv.conf or the host's addresses have changed; egress is told then. */
+/* Informs egress if resolv.conf or the addresses of the host changed. */
 void netpolicy_check_host(struct keeper *k);
-/* Reads everything anew; DONE is sent when it counts. */
+/* Reads all files again. DONE is sent when the new policy is in effect. */
 void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name);
 void netpolicy_on_loaded(struct keeper *k, const char *text);
 void netpolicy_on_egress_end(struct keeper *k);

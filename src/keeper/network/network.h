@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network - what may leave the sandbox, and the published ports.
+ * network - the outgoing network of the sandbox, and its published ports.
  *
- * How      net.c answers what edge asks, netpolicy.c reads the policy and sends it to egress,
- *          ports.c listens for the user's published ports, denied.c tells the guest why a
- *          connection was refused.
+ * How      net.c answers requests of edge, netpolicy.c reads the policy and sends it to egress,
+ *          ports.c listens on the published ports, denied.c lists blocked connections for the
+ *          guest.
  * Trust    edge and egress may be compromised.
  */
 #pragma once

@@ -189,7 +189,7 @@ int ports_set(struct keeper *k, const struct keeper_ports *wanted)
 	for (size_t i = 0; i < wanted->n; i++)
 		if (addr_parse(slice_from_str(wanted->v[i].ip), &addr) < 0)
 			return -EBADMSG;
-	/* What is not open yet is opened from the spec. */
+	/* Ports that are not open yet are copied from the spec. */
 	list = wanted->n ? xcalloc(wanted->n, sizeof(*list)) : NULL;
 	for (size_t i = 0; i < wanted->n; i++) {
 		(void)!str_copy(list[i].host_ip, sizeof(list[i].host_ip), wanted->v[i].ip);
@@ -222,7 +222,7 @@ int ports_send(struct keeper *k, int sock, uint32_t id)
 	return keeper_send_ports(sock, id, &now);
 }
 
-/* The time at which the next connection may be taken: a bucket of KEEPER_PORT_BURST. */
+/* Time at which the next connection may be accepted: a bucket of KEEPER_PORT_BURST. */
 static uint64_t next_ms(const struct ports *s)
 {
 	const uint64_t burst_us = UINT64_C(1000000) * KEEPER_PORT_BURST / KEEPER_PORT_RATE;
@@ -237,7 +237,7 @@ static void spend_token(struct ports *s)
 	s->spent_us = MAX(s->spent_us, now_us) + 1000000 / KEEPER_PORT_RATE;
 }
 
-/* Edge must take the message at once, since who was accepted cannot be put back. */
+/* Edge must have room for the message: an accepted connection cannot be put back. */
 static bool edge_has_room(const struct keeper *k)
 {
 	struct pollfd p = {.fd = k->edge->worker.sock, .events = POLLOUT};
@@ -288,8 +288,8 @@ void ports_watch(struct keeper *k)
 		watch_one(k, &s->list[i], on);
 }
 
-/* A client whose host is gone must not hold its place for ever; and what edge does not end in order
- * ends by RST. */
+/* Keepalive frees the slot of a client whose host disappeared. Linger 0: a connection that edge
+ * does not close in order ends with RST. */
 static void prepare_socket(int fd)
 {
 	const int one = 1, idle = KEEPER_PORT_IDLE_S, gap = KEEPER_PORT_IDLE_S / KEEPER_PORT_PROBES;
@@ -314,10 +314,10 @@ static void on_closed(struct keeper *k)
 		ports_watch(k);
 }
 
-/* Quiet: nobody listens inside, an everyday thing. */
+/* Quiet: a port without a listener in the guest is common. */
 static const struct stream_kind port_stream = {.is_quiet = true, .on_closed = on_closed};
 
-/* False when there is nobody, or nobody can be taken now. */
+/* Returns false if no connection is waiting or can be accepted now. */
 static bool take_one(struct keeper *k, struct listener *l)
 {
 	char path[EDGE_MAX_PATH];
