@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask - the keeper's own small questions to the guest: /setup, /trust, /stats, /power, /forget,
- * /denied.
+ * ask - the keeper's own requests to the guest: /setup, /trust, /stats, /power, /forget, /denied.
  *
- * How      The request body goes into one end of a socket pair whose other end edge bridges to a
- *          stream; the answer comes back the same way and ends with end-of-file. Each question
- *          has a deadline.
- * Trust    The answer is the guest's: bounded by the fixed buffer, decoded strictly by
- *          lib/wire/guestapi, and nothing but a text and a few numbers to show.
+ * How      The request body is written to one end of a socket pair; edge bridges the other end to a
+ *          stream. The answer arrives the same way and ends with end-of-file. Each request has a
+ *          deadline.
+ * Trust    Input: answers of the guest, limited by the fixed buffer, decoded strictly by
+ *          lib/wire/guestapi. An answer is only a text and a few numbers to show.
  */
 #include "guest.h"
 
@@ -113,7 +112,7 @@ int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, 
 static void deliver_reply(struct keeper *k, struct ask *a, bool ok)
 {
 	struct guest_reply reply = {.text = "no response from the guest"};
-	struct ask done = *a; /* the handler may ask again, in the same place */
+	struct ask done = *a; /* the handler may reuse the slot for another request */
 	struct slice body = slice_of(done.body, ok ? done.n : 0);
 
 	finish_ask(k, a);

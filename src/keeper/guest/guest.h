@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest - questions to the guest, and user streams that wait for a new edge.
+ * guest - requests to the guest, and user streams that wait for a new edge.
  *
- * How      ask_guest writes a request to one end of a socket pair whose other end edge bridges to
- *          a stream of the guest. The struct ask_kind has the path and the function that takes the
+ * How      ask_guest writes a request to one end of a socket pair whose other end edge bridges to a
+ *          stream of the guest. The struct ask_kind has the path and the function that takes the
  *          answer. waiting_* holds a user's stream while a new edge is being started.
  * Trust    Answers are the guest's: bounded by the buffer, decoded strictly.
  * Owns     The sockets until they are answered or passed to edge.
@@ -26,10 +26,10 @@ struct ask;
 struct keeper;
 struct stream_kind;
 
-/* What is asked, and the function that takes the answer: at most one. */
+/* A kind of request, with at most one function that takes the answer. */
 struct ask_kind {
 	const char *path; /* GUEST_PATH_* */
-	/* ok is false if there is no answer or it does not decode; text says which. */
+	/* ok is false if there is no answer or it does not decode; text gives the reason. */
 	void (*on_reply)(struct keeper *k, const struct guest_reply *reply);
 	/* body is empty if there is no answer. */
 	void (*on_body)(struct keeper *k, const struct ask *a, struct slice body);
@@ -39,7 +39,7 @@ struct ask_kind {
 	bool is_patient;
 };
 
-/* A question under way: the body goes out on a socket pair that edge bridges to a stream. */
+/* A request under way: its body is sent on a socket pair that edge bridges to a stream. */
 struct ask {
 	const struct ask_kind *kind; /* NULL: free */
 	uint32_t gen;
@@ -47,7 +47,7 @@ struct ask {
 	uint32_t stream;
 	size_t n;
 	uint8_t body[GUEST_MAX_TEXT + 64];
-	int link; /* which connection of sbxd gets the answer, -1: none */
+	int link; /* connection of sbxd that gets the answer; -1: none */
 	uint32_t link_gen, link_msg;
 	uint32_t timeout_ms;
 	struct loop_timer timer;
@@ -64,14 +64,13 @@ struct waiting {
 
 extern const struct stream_kind session_stream; /* a user's exec */
 
-/* ask.c */
 void ask_init(struct keeper *k);
 bool ask_is_live(const struct keeper *k, struct loop_key key);
 int ask_guest(struct keeper *k, const struct ask_kind *kind, struct slice body, uint32_t timeout_ms,
 	int link, uint32_t link_msg) MUST_CHECK;
 void ask_on_readable(struct keeper *k, const struct loop_event *ev);
 void ask_on_timeout(struct keeper *k, const struct loop_event *ev);
-/* The VM continues after a pause: what was asked has all of its time again. */
+/* The VM continues after a pause: restarts the deadlines of all requests. */
 void ask_give_time(struct keeper *k);
 void ask_drop_all(struct keeper *k);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * waiting - streams that were asked for while a new edge is being started.
+ * waiting - streams that were requested while a new edge is being started.
  *
- * How      A user's exec that comes in that moment is held, not refused; it is opened when edge
- *          says READY, and answered with an error after KEEPER_WAIT_MS or when the sandbox stops.
- * Trust    Holds connections of the same user; reads nothing of them.
+ * How      A user's exec during a restart of edge is held and not rejected. It is opened when edge
+ *          sends READY. It fails after KEEPER_WAIT_MS or when the sandbox stops.
+ * Trust    Holds connections of the same user; reads no data from them.
  * Limits   KEEPER_MAX_WAITING, KEEPER_WAIT_MS (below the 5 s that sbxd waits for an answer).
  */
 #include "guest.h"

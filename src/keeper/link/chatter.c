@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chatter - what qemu, virtiofsd and edge print, copied into keeper.log up to a budget.
+ * chatter - output of QEMU, virtiofsd and edge, copied into keeper.log up to a limit.
  *
- * How      One pipe that all children inherit as stdout and stderr. The guest can make them print,
- *          so after KEEPER_LOG_BUDGET bytes the rest of the run is read and dropped: a guest
- *          cannot fill the host's disk. The last line of qemu's is kept: it says why qemu ended.
- * Trust    Bytes of taken-over children; control characters are replaced.
+ * How      All children inherit one pipe as stdout and stderr. The guest can make them print, so
+ *          after KEEPER_LOG_BUDGET bytes the output of the run is read and dropped: a guest cannot
+ *          fill the host's disk. The last line of QEMU is kept: it has the reason for its exit.
+ * Trust    Input: output of possibly compromised children; control characters are replaced.
  */
 #include "link.h"
 
@@ -38,7 +38,7 @@ static void clean_line(char *p, size_t n)
 			p[i] = '?';
 }
 
-/* The argument that it is about, as JSON, comes before the reason. */
+/* QEMU prints the rejected argument as JSON before the reason. */
 static void keep_qemu_line(struct keeper *k)
 {
 	const char *reason = k->said;
@@ -49,7 +49,7 @@ static void keep_qemu_line(struct keeper *k)
 		k->qemu_said, sizeof(k->qemu_said), "%.*s", (int)sizeof(k->qemu_said) - 1, reason);
 }
 
-/* qemu prints a line in pieces. Its own lines begin with its name; those of others are left out. */
+/* QEMU prints a line in pieces. Its lines begin with its name; other lines are skipped. */
 static void note_qemu(struct keeper *k, const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -94,7 +94,7 @@ void chatter_on_readable(struct keeper *k)
 
 void chatter_drain(struct keeper *k)
 {
-	/* Bounded: somebody may print without end. */
+	/* Limited: a child may print without end. */
 	for (unsigned i = 0; k->chatter_rd >= 0 && i < 64 && read_some(k) > 0; i++)
 		;
 }

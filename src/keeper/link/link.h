@@ -3,8 +3,8 @@
  * link - the keeper's connections to sbxd, its audit log, and the output of its children.
  *
  * How      The lowest part that does I/O: link_* sends state and answers to sbxd and passes its
- *          requests up (struct link_ops), record_* writes the audit log, chatter_* copies what the
- *          children print to keeper.log.
+ *          requests up (struct link_ops), record_* writes the audit log, chatter_* copies the
+ *          output of the children to keeper.log.
  * Trust    sbxd: same user, checked by SO_PEERCRED; a malformed message drops the connection.
  *          Output of children: untrusted, bounded, control characters replaced.
  * Owns     The connections, the audit log and its key, the pipe.
@@ -30,7 +30,7 @@ struct link {
 };
 
 struct link_ops {
-	/* A new connection: sends what a client must know first. */
+	/* A new connection: sends the initial messages. */
 	int (*on_open)(struct keeper *k, int fd);
 	void (*on_opened)(struct keeper *k);
 	int (*on_message)(struct keeper *k, struct link *l, struct ipc_msg *msg);
@@ -42,7 +42,7 @@ struct record {
 	struct audit *audit; /* NULL: everything is refused */
 	uint64_t tried_ms;
 	uint64_t max_bytes; /* audit.max-size */
-	bool is_bad;	    /* the last sync failed, and keeper.log says so */
+	bool is_bad;	    /* the last sync failed and was logged */
 	bool is_full;	    /* the same of the log's size */
 	struct loop_timer timer;
 };
@@ -66,7 +66,7 @@ void link_push_all(struct keeper *k, const struct link *but,
 struct link *link_find(struct keeper *k, int link, uint32_t gen);
 void link_answer(
 	struct keeper *k, int link, uint32_t link_gen, uint32_t msg, int code, const char *text);
-/* Sets what is being done and sends it to sbxd. */
+/* Sets the progress and sends it to sbxd. */
 void link_progress(struct keeper *k, unsigned percent, const char *text);
 
 /* record.c: the audit log of this sandbox. */
@@ -77,12 +77,12 @@ void record_check(struct keeper *k);
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
 void record_violation(struct keeper *k, const char *program, const char *what);
-/* Sets the timer for what is not signed and synced yet: called after every event. */
+/* Sets the timer for records that are not signed and synced; called after every event. */
 void record_arm(struct keeper *k);
 void record_on_timer(struct keeper *k);
 void record_close(struct keeper *k);
 
-/* chatter.c: what the children print, bounded. */
+/* chatter.c: output of the children, limited. */
 int chatter_open(struct keeper *k) MUST_CHECK;
 void chatter_on_readable(struct keeper *k);
 void chatter_drain(struct keeper *k); /* all of it until now */

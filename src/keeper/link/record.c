@@ -2,12 +2,12 @@
 /*
  * record - the keeper as the writer of its sandbox's audit log.
  *
- * How      Opened while qemu boots, closed at the end; a timer signs and syncs what was written.
- *          Decisions are written by lib/rules/gate, the rest here. A log that cannot be opened, or
- *          that the disk failed under, does not end the sandbox: its network is refused, with the
- *          reason, and the log is tried again when somebody asks. A full one is refused likewise,
- *          until audit.max-size is raised.
- * Trust    The user's own state folder; the reasons of violations are a taken-over worker's.
+ * How      The log is opened while QEMU boots and closed at exit; a timer signs and syncs records.
+ *          lib/rules/gate writes decisions, this file the rest. If the log cannot be opened or its
+ *          disk failed, the sandbox keeps running, but its network is denied; the next request
+ *          tries the log again. A full log denies it too, until audit.max-size is raised.
+ * Trust    The user's own state directory; the reasons of violations come from a compromised
+ *          worker.
  * Owns     The key and the log.
  */
 #include "link.h"
@@ -85,7 +85,7 @@ void record_check(struct keeper *k)
 	}
 	if (clock_mono_ms() - rec->tried_ms < KEEPER_RECORD_MS)
 		return;
-	/* It says itself that only opening it anew can help. */
+	/* The error requires that the log is opened again. */
 	(void)audit_close(TAKE(rec->audit), NULL);
 	open_record(k);
 }
@@ -137,7 +137,7 @@ void record_on_timer(struct keeper *k)
 	struct err err = {0};
 	int r = 0;
 
-	/* What is due may have been done meanwhile, by the record that came after it. */
+	/* A later record may already have synced everything. */
 	if (k->record->audit && audit_due_ms(k->record->audit) == 0)
 		r = audit_sync(k->record->audit, &err);
 	if (r < 0 && !k->record->is_bad)

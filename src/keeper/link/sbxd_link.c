@@ -3,7 +3,7 @@
  * sbxd_link - the keeper's side of lib/os/ipc/keeper_chan.h.
  *
  * How      fd 3 at the start, later connections through keeper.sock. Each gets HELLO and STATE,
- *          then STATE on every change. sbxd going away means nothing to the sandbox.
+ *          then STATE on every change. The sandbox does not depend on sbxd.
  * Trust    Same user (checked by SO_PEERCRED); a malformed message drops the connection.
  */
 #include "link.h"
@@ -56,9 +56,8 @@ static struct link *free_link(struct keeper *k)
 	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
 		if (k->links[i].fd < 0)
 			return &k->links[i];
-	/* A client that never goes away must not lock the others out, nor end the link of the
-	 * sbxd that started this keeper: while that one lives, nobody else says who the vault
-	 * is. */
+	/* A client that stays connected must not lock others out. The link of the sbxd that started
+	 * this keeper stays: while that sbxd lives, only it can pass the vault's channel. */
 	drop_link(k, &k->links[k->links[0].is_first ? 1 : 0]);
 	return &k->links[k->links[0].is_first ? 1 : 0];
 }
@@ -135,7 +134,7 @@ int link_listen(struct keeper *k, struct err *err)
 		return err_set(err, -ENAMETOOLONG,
 			"the runtime directory %s is too long for a socket name: set XDG_RUNTIME_DIR to a shorter path",
 			k->run_dir);
-	/* The lock says that nobody else is alive here, so what lies there is left over. */
+	/* The lock guarantees that no other keeper is alive, so an existing socket is stale. */
 	(void)unlink(sa.sun_path);
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 4) < 0)
 		return err_errno(err, -errno, "cannot listen on %s", sa.sun_path);

@@ -2,12 +2,12 @@
 /*
  * edge_link - the keeper's side of lib/os/ipc/edge_chan.h, and the life of the edge process.
  *
- * How      edge_start spawns sbx-edge in its jail, connects to the listening socket that qemu has
- *          behind the guest's port, and hands that connection over with CONFIG. When edge ends
- *          the streams are gone; after a pause in which the guest sees the port closed a new one
- *          is started, at most KEEPER_EDGE_TRIES times in a row without reaching the guest.
- * Trust    edge may be taken over by the guest: every message is checked against the phase table,
- *          a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is stopped.
+ * How      edge_start spawns sbx-edge in its jail, connects to the listening socket of QEMU for the
+ *          guest's port, and passes that connection on with CONFIG. When edge exits, its streams
+ *          are closed. A new edge starts after a pause in which the guest sees the port closed.
+ *          After KEEPER_EDGE_TRIES starts in a row without reaching the guest, the keeper gives up.
+ * Trust    edge may be compromised by the guest. Every message is checked against the phase table.
+ *          A violation kills edge; after WORKER_MAX_VIOLATIONS the sandbox is stopped.
  */
 #include "worker.h"
 
@@ -64,7 +64,7 @@ static bool is_wanted(const struct keeper *k)
 	return k->state.phase == KEEPER_STARTING || k->state.phase == KEEPER_RUNNING;
 }
 
-/* Another one after a pause; or the end when the guest cannot be reached time after time. */
+/* Restarts edge after a pause, or stops the sandbox if the guest stays unreachable. */
 static void start_again(struct keeper *k)
 {
 	if (!k->vmm || !is_wanted(k))
@@ -132,7 +132,7 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 	if (r < 0)
 		return err_errno(err, r, "did not take its configuration");
 	w->phase = chan_after(&edge_chan, w->phase, EDGE_CONFIG);
-	/* In an image the guest's end of the network has never met anybody. */
+	/* In a snapshot, the network of the guest must not have been connected yet. */
 	return k->plan == START_MAKE || k->plan == START_POOL ? 0 : edge_send_net(k, err);
 }
 
@@ -224,12 +224,12 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		r = chan_get_plain(&edge_chan, msg, EDGE_CLOSED);
 		return r < 0 ? r : close_stream(k, msg->id);
 	case EDGE_ASK:
-		/* It has no network before the claim. */
+		/* A VM of the pool has no network before the claim. */
 		return k->plan == START_POOL ? -EBADMSG : ops->on_ask(k, msg, err);
 	case EDGE_CA:
 		return ops->on_ca(k, msg);
 	case EDGE_LOST:
-		on_lost(msg); /* its end follows */
+		on_lost(msg); /* the exit follows */
 		return 0;
 	default:
 		return -EBADMSG;

@@ -2,8 +2,8 @@
 /*
  * edge_link - the edge process, and the streams that it bridges to the guest.
  *
- * How      edge_start starts sbx-edge. Its messages go to the parts above through struct edge_ops.
- *          A stream has a struct stream_kind with the functions that hear of its end.
+ * How      edge_start starts sbx-edge. struct edge_ops passes its messages to the parts above. A
+ *          stream has a struct stream_kind with the functions that are called at its end.
  * Trust    edge may be compromised by the guest: every message is untrusted.
  * Owns     The process and the table of streams.
  * Limits   KEEPER_MAX_STREAMS, KEEPER_EDGE_*.
@@ -20,7 +20,7 @@
 #define KEEPER_EDGE_READY_MS clock_limit_ms(1500) /* a new edge on a running guest */
 #define KEEPER_EDGE_TRIES 20 /* edges lost in a row before the sandbox is stopped */
 
-/* What a stream is for. */
+/* The purpose of a stream. */
 struct stream_kind {
 	bool is_session; /* a user's: counted in state.sessions */
 	bool is_quiet;	 /* refusals are not logged */

@@ -2,12 +2,12 @@
 /*
  * egress_link - the keeper's side of lib/os/ipc/egress_chan.h, and the life of the egress process.
  *
- * How      egress_start spawns sbx-egress in its jail; when it says HELLO it is told settings,
- *          resolver and policy, and when it has loaded that it is given exchanges (net.c). When it
- *          ends, what it had open is over and another one is started after a pause that grows with
- *          each that did not live long.
- * Trust    egress may be taken over by an origin or a resolver: every message is checked against
- *          the phase table, a violation kills it, and after WORKER_MAX_VIOLATIONS the sandbox is
+ * How      egress_start spawns sbx-egress in its jail. After HELLO it gets settings, resolver and
+ *          policy; after it has loaded the policy it gets exchanges (net.c). When egress exits, its
+ *          connections are closed. Another egress starts after a pause that grows if the last one
+ *          did not run long.
+ * Trust    egress may be compromised by a server or a resolver. Every message is checked against
+ *          the phase table. A violation kills egress; after WORKER_MAX_VIOLATIONS the sandbox is
  *          stopped.
  */
 #include "worker.h"
@@ -26,8 +26,8 @@ void egress_start(struct keeper *k)
 	loop_timer_clear(&k->loop, &w->timer);
 	if (w->alive || !is_wanted)
 		return;
-	/* The first begins the time in which what is asked waits; a later one does not prolong it.
-	 */
+	/* The first loss starts the grace period of waiting asks; a later one does not extend
+	 * it. */
 	if (!k->egress->lost_ms)
 		k->egress->lost_ms = clock_mono_ms();
 	r = worker_start(k, w, &err);
@@ -51,7 +51,7 @@ void egress_kill(struct keeper *k)
 	worker_stop(k, &k->egress->worker, "");
 }
 
-/* There is no last try: without egress nothing leaves, that is all. */
+/* Restarts are not limited: without egress all traffic is blocked, nothing worse. */
 void egress_on_exit(struct keeper *k)
 {
 	worker_on_exit(k, &k->egress->worker);
@@ -77,14 +77,14 @@ static void count_violation(struct keeper *k, struct worker *w)
 
 static int send_config(struct keeper *k, struct worker *w, struct err *err)
 {
-	/* It may have been killed meanwhile, which is no fault of its own. */
+	/* Egress may have been killed meanwhile, which is not its fault. */
 	if (k->egress->ops->configure(k) < 0)
 		egress_restart(k, "did not take its configuration");
 	return 0;
 }
 
-/* Its number must be one of a policy that was sent and not said to be loaded. When two came close
- * together it may speak of the second only. */
+/* The number must be of a policy that was sent and not confirmed. If two were sent close together,
+ * egress may confirm the second only. */
 static int on_loaded(struct keeper *k, const struct ipc_msg *msg)
 {
 	char text[EGRESS_MAX_TEXT];

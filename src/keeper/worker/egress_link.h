@@ -17,8 +17,8 @@
 
 #define KEEPER_EGRESS_GAP_MS 100      /* before another egress; doubled each time ... */
 #define KEEPER_EGRESS_MAX_GAP_MS 5000 /* ... up to this */
-#define KEEPER_EGRESS_STEADY_MS 10000 /* one that lived so long begins with the short gap again */
-/* What is asked without an egress waits so long for one. */
+#define KEEPER_EGRESS_STEADY_MS 10000 /* an egress that ran this long restarts with the short gap */
+/* How long asks wait for an egress. */
 #define KEEPER_EGRESS_GRACE_MS clock_limit_ms(2000)
 #define KEEPER_LOAD_MS clock_limit_ms(3000) /* for egress to take a policy over */
 
@@ -37,13 +37,13 @@ struct egress_link {
 	struct egress_config config; /* pins and proxy, as read last */
 	uint64_t lost_ms;	     /* since when there is none that has a policy */
 	uint32_t n_sent, n_loaded;   /* POLICY messages, over all egresses; equal: all loaded */
-	bool has_policy;	     /* this one has loaded its first */
+	bool has_policy;	     /* this egress has loaded a policy */
 	struct loop_timer load_timer;
 };
 
 void egress_init(struct keeper *k, const struct egress_ops *ops);
 bool egress_is_live(const struct keeper *k, struct loop_key key);
-/* Never fails: it is tried again, and asks are refused meanwhile. */
+/* Never fails: the start is retried, and asks are denied meanwhile. */
 void egress_start(struct keeper *k);
 void egress_on_event(struct keeper *k, const struct loop_event *ev);
 void egress_on_exit(struct keeper *k);
@@ -51,6 +51,6 @@ void egress_kill(struct keeper *k);
 /* Kills it, and another one is started: for one that does not do its work. */
 void egress_restart(struct keeper *k, const char *why);
 bool egress_is_alive(const struct keeper *k);
-/* It has a policy and can be given exchanges. */
+/* Egress has a policy and accepts exchanges. */
 bool egress_is_up(const struct keeper *k);
 void egress_want_room(struct keeper *k);

@@ -40,7 +40,7 @@ enum hands_kind {
 
 /* ---- the workspaces ---- */
 
-/* A file of settings that cannot be read permits nothing. */
+/* An unreadable settings file permits nothing. */
 static bool special_files_are_permitted(void)
 {
 	AUTO_SETTINGS struct settings s = {0};
@@ -163,8 +163,8 @@ int hands_share(struct keeper *k, struct share *ret, struct err *err)
 
 /* ---- the guest's ports ---- */
 
-/* The socket behind a port of the guest. Its name is removed at once: from then on only who holds
- * ret_path can connect. */
+/* Creates the socket for a guest port. Its name is removed immediately: after that, connecting
+ * requires ret_path. */
 static int make_port(
 	const struct keeper *k, const char *name, int *ret_fd, int *ret_path, struct err *err)
 {
@@ -210,7 +210,7 @@ int hands_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 	return fds[HANDS_NET] < 0 ? err_set(err, -EBADMSG, "the spawner returned no port") : 0;
 }
 
-/* Through /proc: the name was removed from the file system, so nobody else can connect. */
+/* Through /proc: the name was removed from the file system, so no other process can connect. */
 static int do_connect(const struct keeper *k, unsigned port, struct err *err)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -261,7 +261,7 @@ static int do_ssh_agent(const struct keeper *k, struct err *err)
 		return err_errno(err, -errno, "cannot create a socket");
 	if (str_copy(to.sun_path, sizeof(to.sun_path), path) < 0)
 		return err_set(err, -ENAMETOOLONG, "the path of the SSH agent socket is too long");
-	/* A Unix socket connects at once or not at all. */
+	/* A Unix socket connects immediately or fails. */
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		return err_errno(err, -errno, "cannot connect to the SSH agent at %s", path);
 	return TAKE_FD(fd);
@@ -298,7 +298,7 @@ static void become_askpass(const struct spec_ssh *ssh, const char *prompt)
 	_exit(127);
 }
 
-/* The pid's pidfd, or its end. */
+/* Opens the pidfd of pid; kills pid on failure. */
 static int watch_pid(pid_t pid, struct jail_child *ret, struct err *err)
 {
 	int r;
@@ -350,7 +350,7 @@ static void exec_origin(const char *program, int sock, int log_fd)
 	_exit(127);
 }
 
-/* Outside of the jail: it goes in by itself, so that nobody else of the user looks into it. */
+/* Started outside the jail: sbx-origin enters it itself, hidden from the user's other processes. */
 static int do_origin(int sock, int log_fd, struct jail_child *ret, struct err *err)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-origin");
@@ -467,13 +467,13 @@ int hands_publish(struct keeper *k, struct err *err)
 			      : k->life->publish(k, err);
 }
 
-/* The key is what the keeper said before it was sealed. */
+/* The keeper sent the key before it was sealed. */
 static int serve_publish(struct keeper *k, struct err *err)
 {
 	return k->plan == START_MAKE ? k->life->publish(k, err) : -EBADMSG;
 }
 
-/* Who it is to be, in place of the class that it was started with. */
+/* Reads the spec of the claiming sandbox, which replaces the spec of the pool class. */
 static int read_claimed_spec(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *path = spec_path(k->spec.id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the keeper keeps when it is sealed: hands_seal of hands.h. */
+/* hands_seal of hands.h: the access that a sealed keeper keeps. */
 #include <errno.h>
 #include "hands.h"
 #include "worker.h"
@@ -10,7 +10,7 @@
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/dirs.h"
 
-/* Of the audit logs its own alone; a machine of the pool does not make one before it is claimed. */
+/* Only the sandbox's own audit log; a VM of the pool has none before it is claimed. */
 static int add_audit(struct keeper *k, struct jail_dirs *d, bool waits, struct err *err)
 {
 	AUTO_FREE char *all = paths_get(PATHS_STATE, "audit"), *heads = xasprintf("%s/heads", all);
@@ -20,7 +20,7 @@ static int add_audit(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 
 	if (r == 0 && !waits && k->plan != START_MAKE)
 		r = paths_make(mine, err);
-	/* Made by whoever is first. */
+	/* The first process creates the key. */
 	if (r == 0 && audit_key_load(all, &key, NULL) == 0)
 		audit_key_free(key);
 	if (k->plan == START_MAKE)
@@ -51,7 +51,7 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	jail_dirs_add(d, xstrdup("/proc"), false);
 	jail_dirs_add(d, xstrdup("/dev/null"), true);
 	jail_dirs_add(d, xstrdup("/usr/share/zoneinfo"), false);
-	/* It may be made later, and a rule needs it now. Without one there are no settings. */
+	/* A Landlock rule needs an existing directory. Without one there are no settings. */
 	(void)!paths_make(config, NULL);
 	jail_dirs_add_links(d, config, false);
 	jail_dirs_add_links(d, own, false);

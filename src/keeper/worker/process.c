@@ -12,7 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/os/worker/worker.h"
 
-/* Nothing is allowed in it. */
+/* The phase in which no message is allowed. */
 static uint8_t last_phase(const struct worker_ops *ops)
 {
 	return ops->chan->n_phases - 1;
@@ -115,7 +115,7 @@ void worker_restart(struct keeper *k, struct worker *w)
 	loop_timer_set(&k->loop, &w->timer, now + gap, (struct loop_key){.kind = ops->ev_timer});
 }
 
-/* ---- end ---- */
+/* ---- exit ---- */
 
 static void reap_worker(struct keeper *k, struct worker *w, const char *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process - one child process of the keeper with a control channel: start, messages, end, restart.
+ * process - one child process of the keeper with a control channel: start, messages, exit, restart.
  *
  * How      A struct worker_ops describes a program: its jail profile, its event numbers, its
  *          channel, its callbacks and how it is restarted. worker_start makes the channel, spawns
@@ -38,9 +38,9 @@ struct worker_ops {
 	int (*on_hello)(struct keeper *k, struct worker *w, struct err *err);
 	int (*on_message)(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err);
 	void (*on_room)(struct keeper *k, struct worker *w); /* the channel takes messages again */
-	/* The process was reaped; w->gen is already that of the next one. */
+	/* The process was reaped; w->gen already belongs to the next one. */
 	void (*on_end)(struct keeper *k, struct worker *w, const char *why);
-	void (*on_violation)(struct keeper *k, struct worker *w); /* it was killed and recorded */
+	void (*on_violation)(struct keeper *k, struct worker *w); /* killed and recorded */
 	/* "for HOST:PORT " in log lines; NULL: nothing. */
 	const char *(*get_target)(const struct worker *w);
 };
@@ -64,7 +64,7 @@ int worker_spawn_jailed(struct keeper *k, const struct worker_ops *ops, char *co
 int worker_start(struct keeper *k, struct worker *w, struct err *err) MUST_CHECK;
 /* Kills and reaps the process, if there is one, and clears the restart timer. */
 void worker_stop(struct keeper *k, struct worker *w, const char *why);
-/* For ops.ev_end: the process exited without being told to. */
+/* For ops.ev_end: the process exited unexpectedly. */
 void worker_on_exit(struct keeper *k, struct worker *w);
 /* For ops.ev_message. */
 void worker_on_event(struct keeper *k, struct worker *w, const struct loop_event *ev);

@@ -3,16 +3,16 @@
  * ssh_agent_link - the keeper's side of lib/os/ipc/ssh_agent_chan.h, and the life of sbx-ssh-agent.
  *
  * How      Nothing runs until a client in the guest connects. Then sbx-ssh-agent is spawned in its
- *          jail and given a connection to the host's agent, whose socket spec.json names; streams
- *          that come before it is ready wait. Each signature that it ASKs for is written to the
- *          audit log before it is allowed, and with --ssh-agent-confirm a person is asked first by
- *          the program that SSH_ASKPASS named, one dialog after the other is up to that program.
- *          When sbx-ssh-agent ends its streams break, and the next client starts another one.
- * Trust    It reads what the guest sends: every message is checked against the phase table, a
- *          violation kills it, and after WORKER_MAX_VIOLATIONS there is no other.
+ *          jail with a connection to the host's agent, whose socket spec.json names. Earlier
+ *          streams wait until it is ready. Each signature is written to the audit log before it is
+ *          allowed. With --ssh-agent-confirm the program in SSH_ASKPASS prompts first. When
+ *          sbx-ssh-agent exits, its streams break, and the next client starts another one.
+ * Trust    Input: data of the guest, parsed by sbx-ssh-agent. Every message is checked against the
+ *          phase table. A violation kills the process; after WORKER_MAX_VIOLATIONS it is not
+ *          restarted.
  * Limits   SSH_AGENT_MAX_OPEN streams; KEEPER_CONFIRMS prompts at the same time, KEEPER_CONFIRM_MS
  *          each.
- * Never    Says yes before the record is written.
+ * Never    Allows a signature before its record is written.
  */
 #include "worker.h"
 
@@ -140,7 +140,7 @@ static int try_open(struct keeper *k, struct edge_verdict *ret)
 	return fds[0];
 }
 
-/* A client that came, or was not let in. */
+/* Records a client that was accepted or denied. */
 static bool record_client(struct keeper *k, const struct edge_verdict *v)
 {
 	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
@@ -300,7 +300,7 @@ static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
 	struct err why = {0};
 	int r = send_config(k, &why);
 
-	if (r < 0) { /* the clients that wait see the end */
+	if (r < 0) { /* waiting clients see the close */
 		log_error("%s", err_text(&why, r));
 		ssh_agent_kill(k);
 		return 0;

@@ -5,7 +5,7 @@
  * How      ssh_agent_open starts sbx-ssh-agent for the first client in the guest and returns the
  *          socket for edge. Each signature is recorded, and confirmed by a person if the spec has
  *          ssh.confirm.
- * Trust    sbx-ssh-agent reads what the guest sends and may be compromised.
+ * Trust    sbx-ssh-agent parses data of the guest and may be compromised.
  * Owns     The process, its streams and the programs that prompt.
  * Limits   SSH_AGENT_MAX_OPEN streams, KEEPER_CONFIRMS prompts, KEEPER_CONFIRM_MS each.
  * See      lib/os/ipc/ssh_agent_chan.h
@@ -25,7 +25,7 @@ struct ssh_agent_stream {
 	int fd; /* until OPEN was sent */
 };
 
-/* A signature that a person is asked about. */
+/* A signature that waits for the user's confirmation. */
 struct ssh_agent_confirm {
 	struct jail_child child; /* the program that prompts; pidfd -1: free */
 	uint32_t gen, id;

@@ -2,8 +2,8 @@
 /*
  * worker - the keeper's worker processes, and the spawner that starts them.
  *
- * How      process.h has what all workers share; edge, egress and sbx-ssh-agent are one header
- *          each. hands.h asks the spawner for what a sealed keeper cannot do itself.
+ * How      process.h has the common part of all workers; edge, egress and sbx-ssh-agent have one
+ *          header each. hands.h requests operations of the spawner.
  * Trust    Workers may be compromised; the spawner treats the keeper as compromised.
  */
 #pragma once
