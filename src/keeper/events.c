@@ -224,7 +224,7 @@ static bool selftest_is_live(const struct keeper *k, struct loop_key key)
 
 struct event_row {
 	bool (*is_live)(const struct keeper *k, struct loop_key key); /* NULL: always */
-	/* One of the two. */
+	/* Exactly one is set. */
 	void (*run)(struct keeper *k);
 	void (*run_event)(struct keeper *k, const struct loop_event *ev);
 };

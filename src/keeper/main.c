@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sbx-keeper - owns one running sandbox; see README in this folder.
+ * sbx-keeper - owns one running sandbox; see README in this directory.
  *
- * How      Started by sbxd as `sbx-keeper --id ID` with a connection on fd 3, outlives it, ends
- * with its sandbox. One loop, one switch.
+ * How      sbxd starts `sbx-keeper --id ID` with a connection on fd 3. The keeper outlives sbxd and
+ *          exits with its sandbox. One loop, one switch.
  */
 #include "keeper.h"
 
@@ -26,10 +26,10 @@
 
 #define SBXD_FD 3
 
-/* Each connection of the guest passes two sockets through. The kernel counts those that processes
- * of this user have sent and no process has received yet, and compares their number with the limit
- * of the sender. The keeper's limit is above those of jailed programs (lib/os/jail/profiles.c) and
- * below that of sbxd, so that a compromised keeper cannot prevent sbxd from ending it. */
+/* Each connection of the guest passes two sockets through. The kernel counts the sockets that this
+ * user's processes have sent and not yet received, and compares that with the sender's limit. The
+ * keeper's limit is above that of jailed programs (lib/os/jail/profiles.c) and below that of sbxd:
+ * a compromised keeper cannot prevent sbxd from killing it. */
 static void raise_file_limit(void)
 {
 	struct rlimit r;
@@ -40,8 +40,8 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
-/* It has keys in its memory, of the audit logs and of the sandbox's CA: none goes into a core
- * file. 0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes. */
+/* The keys of the audit logs and of the sandbox CA must not get into a core file. A limit of 0
+ * would still feed a core_pattern that is a pipe; 1 disables files and pipes. */
 static void forbid_core(void)
 {
 	struct rlimit r;
@@ -53,12 +53,12 @@ static void forbid_core(void)
 		die("cannot disable core files: %s", strerror(errno));
 }
 
-/* One keeper a sandbox: the lock is held as long as the process lives. */
+/* One keeper per sandbox: the lock is held until the process exits. */
 static void take_lock(struct keeper *k)
 {
 	AUTO_FREE char *path = xasprintf("%s/lock", k->dir);
 
-	/* The last keeper of this sandbox may have been compromised and have put a link there. */
+	/* The last keeper of this sandbox may have been compromised and have created a symlink. */
 	k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (k->lock_fd < 0)
 		die("opening %s: %s", path, strerror(errno));
@@ -211,7 +211,7 @@ static struct options parse_options(int argc, char **argv)
 	return o;
 }
 
-/* It has keys in its memory; the user's other programs are not to read them. */
+/* The user's other programs must not read the keys in this memory. */
 static void close_to_others(const struct options *o)
 {
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);

@@ -43,7 +43,7 @@ static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
 	if (r < 0)
 		return keeper_send_done(l->fd, msg->id, r, "too many streams are open");
-	/* One that waits is answered when edge is there. */
+	/* A waiting request is answered when edge is up. */
 	return edge_is_up(k) ? keeper_send_done(l->fd, msg->id, 0, "") : 0;
 }
 
@@ -145,7 +145,7 @@ static int answer_claim(struct keeper *k, struct link *l, const struct ipc_msg *
 	return r;
 }
 
-/* As long as the sbxd that started this keeper lives, no other process says who the vault is. */
+/* While the sbxd that started this keeper lives, no other process can pass the vault's channel. */
 static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
 	int r = chan_get_plain(&keeper_chan, msg, KEEPER_VAULT);
@@ -193,7 +193,7 @@ static int send_ports(struct keeper *k, int fd)
 	return k->ports->n ? ports_send(k, fd, 0) : 0;
 }
 
-/* While sbxd was away nobody could give a channel to the vault. */
+/* While sbxd was down, no channel to the vault could be passed. */
 static void want_vault(struct keeper *k)
 {
 	if (k->vault->sock < 0 && k->vault->timer.pos)

@@ -2,8 +2,8 @@
 /*
  * stop - stops the sandbox.
  *
- * How      stop_begin requests a shutdown from the guest and sets the timeout. When qemu exits or
- *          the timeout expires, stop_finish ends all processes and writes the reason to the file
+ * How      stop_begin requests a shutdown from the guest and sets the timeout. When QEMU exits or
+ *          the timeout expires, stop_finish kills all processes and writes the reason to the file
  *          `last` for an sbxd that was not connected.
  */
 #include "life.h"

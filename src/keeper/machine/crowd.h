@@ -3,11 +3,10 @@
  * crowd - makes a guest drop cached workspace files before virtiofsd has too many open.
  *
  * How      A lookup that takes virtiofsd into the last quarter of its descriptors waits
- *          (lib/vm/share/room.h). /forget requests the guest to drop unused files. Each lookup that
- *          arrives meanwhile waits at most CROWD_HOLD_MS: long enough that lookups cannot outrun
- *          the guest, short enough for the lookups that the guest needs to forget. If the files are
- *          in use, the request is repeated after CROWD_PAUSE_MS, and without a pause in the last
- *          eighth.
+ *          (lib/vm/share/room.h). /forget requests the guest to drop unused files. Each further
+ *          lookup waits at most CROWD_HOLD_MS: long enough that lookups cannot outrun the guest,
+ *          short enough for the lookups that the guest needs to forget. If the files are in use,
+ *          the request is repeated after CROWD_PAUSE_MS, and without a pause in the last eighth.
  * Trust    The guest is untrusted: if it does not forget, it gets EMFILE for its own files.
  * Owns     The lookups that wait.
  * Limits   CROWD_MAX waiting lookups; others continue. One request at a time.

@@ -24,7 +24,7 @@ struct disks {
 	char *own[TEMPLATE_N_DISKS][DISKS_MAX_OWN]; /* read-only ones upwards, then the top */
 	size_t n_own[TEMPLATE_N_DISKS];
 	uint64_t size[TEMPLATE_N_DISKS]; /* of a new top */
-	bool is_larger;			 /* the root disk, than that of the template */
+	bool is_larger;			 /* the root disk is larger than the template's */
 };
 
 /* By id, or by name if an old sandbox has no id. */

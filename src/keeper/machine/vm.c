@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vm - qemu and virtiofsd: what they are started with, their start and their end.
+ * vm - QEMU and virtiofsd: their arguments, start and stop.
  *
  * How      Called by the steps of start.c and by the parts that restore a VM. Events of qemu go up
  *          through life_ops.vm_event.
- * Trust    Paths come from the user's own spec and directories. qemu's messages are bounded and
- *          cleaned by lib/vm/vmm.
+ * Trust    Paths come from the user's own spec and directories. lib/vm/vmm limits and cleans QEMU's
+ *          messages.
  */
 #include "machine.h"
 

@@ -112,8 +112,8 @@ static void wake_guest(struct keeper *k)
 		finish_freeze(k);
 }
 
-/* Before qemu writes to the new file, so that each file it writes to has a name that the next start
- * finds. What comes to an end in between leaves an empty top, or none, which is made. */
+/* Before QEMU writes to the new file, so that each file it writes to has a name that the next start
+ * finds. A kill in between leaves an empty top, or none; the next start creates it. */
 static int move_files(struct keeper *k, enum template_disk disk, struct err *err)
 {
 	struct disks *d = k->disks;

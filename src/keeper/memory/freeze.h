@@ -2,11 +2,10 @@
 /*
  * freeze - turns the disks of a running VM into read-only layers.
  *
- * How      freeze_begin creates empty overlays; the guest syncs and freezes its file systems
- *          (/park FREEZE); of each disk the old top becomes root.N.qcow2 and the new one
- *          root.qcow2, then qemu switches to it (vmm_snapshot_disk); the guest continues (/wake);
- *          FROZEN is sent. Nothing is written to a disk meanwhile, so that a killed process leaves
- *          complete disks.
+ * How      freeze_begin creates empty overlays. The guest syncs and freezes its file systems (/park
+ *          FREEZE). The old top of each disk becomes root.N.qcow2 and the new one root.qcow2, then
+ *          QEMU switches to it (vmm_snapshot_disk). The guest continues (/wake), and FROZEN is
+ *          sent. No disk is written meanwhile, so a killed process leaves complete disks.
  * Trust    The guest may report a freeze falsely: the layers are as after a power failure then,
  *          which its file systems survive.
  * Limits   KEEPER_FREEZE_MS for the guest, which continues automatically if it is not woken. One at

@@ -2,7 +2,7 @@
 /*
  * memory - starts from a snapshot, suspend and resume, the pool, and pauses on a full disk.
  *
- * How      Each file has its own header. They ask life for steps through life_ops.
+ * How      Each file has its own header. The files request steps of life through life_ops.
  * Trust    Snapshot files are the user's own and are checked before use.
  */
 #pragma once

@@ -8,9 +8,8 @@
  *          written since the last check, by QMP; other VMs keep running. qemu itself pauses a VM,
  *          also one that starts or is being suspended, if a write to its disks finds no space. All
  *          continue at the reserve and an eighth more; until then their timeouts do not run.
- * Trust    Numbers of the kernel. What the guest writes is counted by /proc/PID/io of qemu and
- *          virtiofsd; space that is allocated without a write (fallocate in a workspace) is not
- *          counted as one.
+ * Trust    Numbers of the kernel. /proc/PID/io of QEMU and virtiofsd counts the guest's writes;
+ *          space that is allocated without a write (fallocate in a workspace) is not counted.
  * Limits   SPACE_MAX_PLACES.
  * See      space_test.c, tests/e2e/test_disk_full.py
  */
@@ -32,7 +31,7 @@
 #define SPACE_PAUSED "paused (disk full)"
 
 struct space {
-	const char *place[SPACE_MAX_PLACES]; /* borrowed; one for each file system */
+	const char *place[SPACE_MAX_PLACES]; /* borrowed; one per file system */
 	dev_t dev[SPACE_MAX_PLACES];
 	size_t n_places;
 	uint64_t written; /* at the last check; UINT64_MAX: unknown */
@@ -54,5 +53,5 @@ void space_on_timer(struct keeper *k);
 /* qemu has paused the VM. */
 void space_on_full(struct keeper *k);
 void space_stop(struct keeper *k);
-/* Returns -ENOSPC if the sandbox's directory does not have so many bytes above the reserve. */
+/* Returns -ENOSPC if the sandbox's directory has less than this many bytes above the reserve. */
 int space_check(const struct keeper *k, uint64_t bytes, struct err *err) MUST_CHECK;

@@ -326,8 +326,8 @@ void suspend_on_timer(struct keeper *k)
 		k->life->ready(k);
 }
 
-/* Not undone here: a guest that is parking cannot be woken yet. What is saved already is another
- * thing: that fails by itself, or it is whole. */
+/* Not undone here: a guest that is parking cannot be woken yet. If the VM is already being saved,
+ * the save fails or completes. */
 void suspend_on_full(struct keeper *k)
 {
 	bool can_wait = k->suspend->step == SUSPEND_PARKING ||

@@ -15,7 +15,7 @@
 #include "lib/base/str.h"
 
 #define MAX_CA (EDGE_MAX_PEM + EDGE_MAX_SAVED + 16)
-#define JSON_SPARE 128 /* bytes by which image.json may be longer in the end */
+#define JSON_SPARE 128 /* bytes by which image.json may grow */
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
 static const char *const file_names[] = {"state", "memory", "image.json", "ca"};

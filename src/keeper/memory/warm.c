@@ -237,7 +237,7 @@ void warm_fail(struct keeper *k, const char *why)
 	if (!warm_is_on(k) || k->state.phase != KEEPER_STARTING || k->warm->failed[0])
 		return;
 	(void)snprintf(k->warm->failed, sizeof(k->warm->failed), "%s", why);
-	/* From the loop: the caller uses what is to be undone. */
+	/* From the loop: the caller still uses the state that is undone. */
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms(),
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 }

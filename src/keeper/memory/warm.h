@@ -33,14 +33,14 @@
 #define KEEPER_PARK_TRIES 100		      /* while the guest gets ready; */
 #define KEEPER_PARK_GAP_MS 100		      /* with a pause between two */
 #define KEEPER_SETTLE_MS \
-	3500 /* for free memory to go back to the host (the guest reports every 2 s) */
+	3500 /* for the guest to return free memory to the host (it reports every 2 s) */
 
 struct keeper;
 
 enum warm_step {
 	WARM_WAITING,	/* for qemu, and for the child that checks and fills the memory */
 	WARM_RESTORING, /* qemu reads the devices */
-	WARM_RUNNING,	/* the guest runs again; /setup is to come */
+	WARM_RUNNING,	/* the guest runs again; /setup follows */
 };
 
 struct warm {
@@ -49,7 +49,7 @@ struct warm {
 	struct image_check check;
 	bool is_checked, is_ready, is_restored, is_rest_started;
 	bool is_share_there, is_edge_ready;
-	char failed[128]; /* why the VM boots instead; "": it does not */
+	char failed[128]; /* why the VM boots instead; "": no failure */
 
 	/* warm_make.c */
 	enum { MAKE_BOOTING, MAKE_PARKED, MAKE_SAVING, MAKE_SAVED } make_step;

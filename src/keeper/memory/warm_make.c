@@ -147,7 +147,7 @@ bool make_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	case VMM_EV_SAVE_FAILED:
 		make_fail(k, ev->text);
 		return true;
-	case VMM_EV_DISK_FULL: /* this VM is never continued */
+	case VMM_EV_DISK_FULL: /* this VM is never resumed */
 		make_fail(k, "the host's disk is full");
 		return true;
 	default:

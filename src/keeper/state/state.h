@@ -2,9 +2,9 @@
 /*
  * state - the state of one running sandbox that all parts share.
  *
- * How      struct keeper has what every part needs by value, and one pointer to the state of each
- *          part, which only that part and the parts above it look into. keeper_init (events.c)
- *          sets the pointers.
+ * How      struct keeper has the common data by value, and one pointer to the state of each part.
+ *          Only that part and the parts above it access that state. keeper_init (events.c) sets the
+ *          pointers.
  * Trust    Internal.
  */
 #pragma once
@@ -23,22 +23,22 @@
 
 struct keeper;
 
-/* What the parts below report to life (start.c, stop.c, vm_events.c) and to events.c. */
+/* Calls from the lower parts to life (start.c, stop.c, vm_events.c) and to events.c. */
 struct life_ops {
 	/* Stops the sandbox; why is for users. finish: now. */
 	void (*stop)(struct keeper *k, uint32_t timeout_ms, const char *why);
 	void (*finish)(struct keeper *k, const char *why);
 	int (*prepared)(struct keeper *k, struct err *err); /* the accelerator is chosen */
 	int (*machine)(struct keeper *k, struct err *err);  /* starts the VM again */
-	int (*helpers)(struct keeper *k, struct err *err);  /* what a restored VM needs */
+	int (*helpers)(struct keeper *k, struct err *err);  /* starts the workers */
 	int (*network)(struct keeper *k, struct err *err);
 	void (*boot)(struct keeper *k);
 	void (*undo)(struct keeper *k);
 	void (*ready)(struct keeper *k);     /* the guest answers */
-	void (*trusted)(struct keeper *k);   /* it has its certificate, or cannot have it */
+	void (*trusted)(struct keeper *k);   /* the guest has its certificate, or cannot get it */
 	void (*give_time)(struct keeper *k); /* the VM continues after a pause */
 	void (*vm_event)(struct keeper *k, const struct vmm_event *ev);
-	int (*publish)(struct keeper *k, struct err *err); /* the snapshot that was made */
+	int (*publish)(struct keeper *k, struct err *err); /* the new snapshot */
 	void (*dispatch)(struct keeper *k, const struct loop_event *ev);
 };
 
