@@ -60,7 +60,7 @@ static int down(void **state)
 	return rig_down(state);
 }
 
-/* What edge would get; -1 when it is refused. */
+/* Returns the socket for edge; -1 if the client is denied. */
 static int open_client(uint32_t id)
 {
 	rig_ask(id, EDGE_ASK_AGENT, "", 0);
@@ -74,7 +74,7 @@ static size_t receive(int fd, uint8_t *buf, size_t size)
 	while (n < want) {
 		uint64_t end = clock_mono_ms() + 40000;
 
-		/* In small steps: the keeper's loop does not know this socket. */
+		/* In small steps: the keeper's loop does not watch this socket. */
 		while (!rig_run_until(fd, 10))
 			if (clock_mono_ms() > end)
 				fail_msg("no answer");
@@ -92,8 +92,8 @@ static size_t receive(int fd, uint8_t *buf, size_t size)
 
 static uint8_t list[4096], request[4096], answer[4096];
 
-/* Asks for the keys, of which there is one, and for a signature with it; gives the answer's
- * type. */
+/* Lists the keys (there is one) and requests a signature with it. Returns the type of the
+ * answer. */
 static unsigned sign(int fd)
 {
 	assert_int_equal(send(fd, "\0\0\0\1\x0b", 5, 0), 5);
@@ -147,7 +147,7 @@ static void test_what_cannot_be_recorded_is_not_signed(void **state)
 	assert_int_equal(sign(fd), 14);
 	struct audit *audit = TAKE(rig_k.record->audit);
 
-	rig_k.record->tried_ms = clock_mono_ms() + 100000; /* it is not opened anew meanwhile */
+	rig_k.record->tried_ms = clock_mono_ms() + 100000; /* prevents a reopen */
 	assert_int_equal(sign(fd), 5);
 	assert_int_equal(open_client(2), -1);
 	rig_k.record->audit = audit;
@@ -188,7 +188,7 @@ static void test_a_person_is_asked(void **state)
 	(void)close(fd);
 }
 
-/* The workspace came after the sandbox with the program. Its guest may have written the program. */
+/* The workspace was added after the program was set. The guest may have written the program. */
 static void test_a_program_that_a_guest_can_write_is_not_executed(void **state)
 {
 	const char *const dirs[] = {rig_dir};
@@ -267,7 +267,7 @@ static void test_no_agent_on_the_host(void **state)
 	(void)close(fd);
 }
 
-/* The test plays a taken-over one: it is killed, and after three there is no other. */
+/* The test plays a compromised sbx-ssh-agent: it is killed, and not restarted after three. */
 static void test_a_hostile_one(void **state)
 {
 	for (uint32_t i = 0; i < WORKER_MAX_VIOLATIONS; i++) {
@@ -276,7 +276,7 @@ static void test_a_hostile_one(void **state)
 		assert_int_equal(sign(fd), 14);
 		assert_int_equal(ipc_pair(fds), 0);
 		loop_del(&rig_k.loop, rig_k.ssh_agent->worker.sock);
-		int real = rig_k.ssh_agent->worker.sock; /* it must not see its end */
+		int real = rig_k.ssh_agent->worker.sock; /* the worker must not see the close */
 
 		rig_k.ssh_agent->worker.sock = fds[0];
 		assert_int_equal(loop_add(&rig_k.loop, fds[0], EPOLLIN,

@@ -67,7 +67,7 @@ static char look(uint32_t id, const char *host)
 	return look_at(id, host, cred_port);
 }
 
-/* This user has never kept a credential: nothing else is refused while the vault is not there. */
+/* This user has never stored a credential: nothing else is denied while the vault is down. */
 static void a_model_api_is_no_tunnel_before_the_vault_answers(void **state)
 {
 	rig_bring_egress_up();
@@ -101,8 +101,8 @@ static void a_model_api_is_opened_without_a_credential(void **state)
 	assert_false(rig_must_answer(4));
 }
 
-/* Front ends of vendors answer on several ports (8443, 2053): what the file of the service does not
- * name is no way around it, before the vault has answered neither. */
+/* Front ends of vendors answer on several ports (8443, 2053). A port that the service file does not
+ * name must not bypass interception, not even before the vault has answered. */
 static void no_other_port_leads_around_a_model_api(void **state)
 {
 	uint16_t port = cred_port == 8443 ? 2053 : 8443;
@@ -134,7 +134,7 @@ static void what_the_user_permits_counts_at_once(void **state)
 	assert_false(rig_must_answer(3));
 	permit("");
 	assert_int_equal(look(4, MODEL), 'o');
-	/* also while the vault is away: what is not permitted any more is no tunnel */
+	/* also while the vault is down: a host that is no longer permitted is not tunneled */
 	permit("model\n");
 	fd_close(&cred_vault);
 	RIG_UNTIL(rig_k.vault->sock < 0);

@@ -47,7 +47,7 @@ static void every_message_before_its_time(void **state)
 	}
 }
 
-/* Those that only the keeper says, and HELLO once more. */
+/* Messages that only the keeper sends, and a second HELLO. */
 static void every_message_out_of_its_mouth(void **state)
 {
 	static const uint16_t types[] = {0, ORIGIN_HELLO, ORIGIN_CONFIG, ORIGIN_ROOTS, ORIGIN_OPEN,
@@ -74,7 +74,7 @@ static void bodies_that_do_not_decode(void **state)
 		must_be_killed(1);
 		cred_run_down(&run);
 		run = again();
-		/* a descriptor that is not asked for */
+		/* an unexpected descriptor */
 		assert_int_equal(
 			ipc_send(run.origin, types[i], 1, slice_of("xyz", 3), run.edge_fd), 0);
 		must_be_killed(1);
@@ -195,7 +195,7 @@ static void after_three_its_host_is_refused(void **state)
 	assert_false(rig_must_answer(9));
 	assert_non_null(strstr(rig_verdict.reason, "violated its protocol repeatedly"));
 	assert_int_equal(cred_n_origins, KEEPER_ORIGIN_VIOLATIONS);
-	/* the sandbox and other hosts go on */
+	/* the sandbox and other hosts are not affected */
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
 	cred_ask(10, "h1.many.example", "GET");
 	assert_true(rig_must_answer(10));
@@ -235,7 +235,7 @@ static void an_origin_that_ends_by_itself(void **state)
 	assert_non_null(strstr(rig_verdict.reason, "exited repeatedly"));
 }
 
-/* Killed between release and send: the value dies with it, and the answer finds nobody. */
+/* Killed between release and send: the value is lost, and the answer is dropped. */
 static void killed_while_its_value_is_on_its_way(void **state)
 {
 	struct cred_run run = cred_run_up(), next;
@@ -251,7 +251,7 @@ static void killed_while_its_value_is_on_its_way(void **state)
 	stream = TAKE_FD(rig_msg.fd);
 	assert_int_equal(kill(rig_k.origins->list[0].worker.child.pid, SIGKILL), 0);
 	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
-	assert_int_equal(recv(stream, &none, 1, 0), 0); /* nobody has the other end */
+	assert_int_equal(recv(stream, &none, 1, 0), 0); /* the other end is closed */
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++)
 		assert_int_equal(rig_k.vault->releases[i].id, 0);
 	next = cred_run_up();
@@ -299,13 +299,13 @@ static void an_egress_that_lies_about_a_connection(void **state)
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		rig_k.egress->worker.violations = 0;
 		if (i == 0)
-			lie_about(&run, "93.184.216.34", fd); /* it leads elsewhere */
+			lie_about(&run, "93.184.216.34", fd); /* another address */
 		else if (i == 1)
 			lie_about(&run, "127.0.0.1", pair[0]); /* to egress itself */
 		else if (i == 2)
 			lie_about(&run, "127.0.0.1", cred_listener);
 		else if (i == 3)
-			lie_about(&run, "127.0.0.1", -1); /* nothing */
+			lie_about(&run, "127.0.0.1", -1); /* no socket */
 		else
 			lie_about(&run, "", fd);
 		RIG_UNTIL(!rig_k.egress->worker.alive);
@@ -330,7 +330,7 @@ static void a_connection_that_nobody_wanted(void **state)
 	assert_int_equal(rig_k.egress->worker.violations, 1);
 }
 
-/* Its connection comes when the origin is another one. */
+/* Its connection arrives after the origin was replaced. */
 static void a_connection_for_an_origin_that_has_ended(void **state)
 {
 	const struct egress_result result = {EGRESS_CONNECTED, "127.0.0.1", "connected"};
@@ -370,7 +370,7 @@ static void put_sealed(void)
 static void before_the_vault_has_answered(void **state)
 {
 	rig_bring_egress_up();
-	/* who has never kept a credential is not kept waiting */
+	/* a user who has never stored a credential does not wait */
 	rig_ask(1, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	rig_must_get(rig_egress, EGRESS_OPEN);
 	assert_true(rig_must_answer(1));
@@ -405,7 +405,7 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	value = cred_must_get_value(run.origin, 1);
 	assert_false(value.given);
 	assert_string_equal(value.text, "the vault disconnected");
-	/* what is open goes on, what is new is refused, and nothing goes out unopened */
+	/* open exchanges continue, new ones are denied, and nothing is tunneled */
 	assert_true(rig_k.origins->list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
@@ -415,11 +415,11 @@ static void a_vault_that_dies_in_the_middle(void **state)
 	rig_must_be_quiet(rig_egress);
 	cred_need(run.origin, 2, 1);
 	assert_false(cred_must_get_value(run.origin, 2).given);
-	/* it is tried again after the shortest pause */
+	/* retried after the shortest pause */
 	at = clock_mono_ms();
 	cred_vault_up();
 	assert_true(clock_mono_ms() - at < 2000);
-	assert_true(rig_k.origins->list[0].worker.alive); /* nothing has changed */
+	assert_true(rig_k.origins->list[0].worker.alive); /* no change */
 	cred_need(run.origin, 3, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	cred_run_down(&run);
@@ -498,7 +498,7 @@ static void a_vault_against_the_protocol(void **state)
 	assert_int_equal(chan_send_hello(cred_vault, "old"), 0);
 	must_be_dropped();
 	cred_vault_up();
-	assert_int_equal(vault_send_item(cred_vault, 1, &cred_items[0]), 0); /* nobody asked */
+	assert_int_equal(vault_send_item(cred_vault, 1, &cred_items[0]), 0); /* not requested */
 	must_be_dropped();
 	cred_vault_up();
 	assert_int_equal(ipc_send(cred_vault, VAULT_CHANGED, 0, slice_of("x", 1), -1), 0);
@@ -507,13 +507,13 @@ static void a_vault_against_the_protocol(void **state)
 	assert_int_equal(ipc_send(cred_vault, VAULT_RELEASE, 1, slice_of("x", 1), -1), 0);
 	must_be_dropped();
 	cred_vault_up();
-	/* an answer to nothing, as of a release that was given up, is none */
+	/* a DONE without a request, as for a dropped release, is ignored */
 	assert_int_equal(vault_send_done(cred_vault, 12345, &done), 0);
 	(void)rig_run_until(-1, 30);
 	assert_true(rig_k.vault->is_current);
 }
 
-/* A second connection of sbxd's kind, as a process of the same user can make one. */
+/* A second connection to the keeper, as any process of the same user can open one. */
 static int second_link(void)
 {
 	int pair[2];
@@ -547,7 +547,7 @@ static void another_process_cannot_be_the_vault(void **state)
 
 	vault_start(&rig_k);
 	rig_must_get(rig_sbxd, KEEPER_WANT_VAULT);
-	rig_must_be_quiet(link); /* and is not asked for one */
+	rig_must_be_quiet(link); /* the second link gets no request either */
 	give_vault_over(link);
 	assert_true(is_closed(cred_vault));
 	assert_true(is_closed(link));
@@ -555,7 +555,7 @@ static void another_process_cannot_be_the_vault(void **state)
 	cred_vault_up();
 }
 
-/* Connections that take all places do not take the one of the sbxd that started this keeper. */
+/* Connections that fill all slots do not displace the sbxd that started this keeper. */
 static void nor_push_the_first_sbxd_out(void **state)
 {
 	int links[2 * KEEPER_MAX_LINKS];
@@ -587,7 +587,7 @@ static void nor_replace_one_that_is_there(void **state)
 	assert_true(rig_k.vault->is_current);
 }
 
-/* sbxd died and another one has adopted the sandbox: it is asked as soon as it is there. */
+/* sbxd died and another one has adopted the sandbox: the keeper requests a channel from it. */
 static void a_new_sbxd_gives_a_channel(void **state)
 {
 	AUTO_CLOSE int link = -1;
@@ -595,7 +595,7 @@ static void a_new_sbxd_gives_a_channel(void **state)
 	cred_vault_up();
 	fd_close(&rig_sbxd);
 	(void)rig_run_until(-1, 20);
-	assert_true(rig_k.vault->is_current); /* it needs no sbxd */
+	assert_true(rig_k.vault->is_current); /* works without sbxd */
 	fd_close(&cred_vault);
 	must_be_dropped();
 	link = second_link();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cred_rig - a keeper between a false vault and false origins, beside net_rig's edge and egress.
+ * cred_rig - a keeper with a fake vault and fake origins, in addition to net_rig's edge and egress.
  *
  * How      cred_up makes a service `demo` whose host is api.example at the port of a real listener
- *          on loopback, a policy that allows it, and the vault's socket; the test answers for
- *          the vault and for each origin that the keeper starts, with real connections.
+ *          on loopback, a policy that allows it, and the vault's socket; the test answers for the
+ *          vault and for each origin that the keeper starts, with real connections.
  * Trust    Test programs only.
  */
 #pragma once
@@ -18,9 +18,9 @@
 extern int cred_vault;	  /* our end of the keeper's connection; -1: none */
 extern int cred_listener; /* of TCP */
 extern uint16_t cred_port;
-extern int cred_origins[CRED_MAX_ORIGINS]; /* our ends, in the order of their start */
+extern int cred_origins[CRED_MAX_ORIGINS]; /* our ends, in start order */
 extern size_t cred_n_origins;
-extern struct vault_item cred_items[8]; /* what LIST says */
+extern struct vault_item cred_items[8]; /* answer to LIST */
 extern size_t cred_n_items;
 
 int cred_up(void **state);
@@ -31,17 +31,17 @@ struct vault_item *cred_add_item(const char *name, uint64_t serial);
 /* The keeper connects; HELLO to the end of the first LIST. */
 void cred_vault_up(void);
 void cred_accept(void);
-/* Answers the LIST that must come. */
+/* Receives a LIST and answers it. */
 void cred_answer_list(void);
 /* CHANGED, and the LIST that follows. */
 void cred_changed(void);
-/* A request inside opened TLS. */
+/* Asks for a request inside intercepted TLS. */
 void cred_ask(uint32_t id, const char *host, const char *method);
-/* The same, allowed; gives edge's end. */
+/* The same, allowed; returns edge's end. */
 int cred_must_open(uint32_t id);
 /* HELLO, CONFIG and ROOTS of the newest origin. */
 int cred_origin_up(void);
-/* OPEN of that origin: its number; *ret_fd is origin's end. */
+/* Receives OPEN and returns its number; *ret_fd is origin's end. */
 uint32_t cred_must_get_open(int origin, int *ret_fd);
 /* Vault, egress, a request, its origin and its OPEN. */
 struct cred_run {
@@ -51,15 +51,15 @@ struct cred_run {
 };
 struct cred_run cred_run_up(void);
 void cred_run_down(struct cred_run *run);
-/* A connection to the listener, for what egress says. */
+/* A connection to the listener, for a result of egress. */
 int cred_connect(void);
-/* WANT, egress's part and SOCKET; gives the outcome. */
+/* WANT, the result of egress, and SOCKET; returns the outcome. */
 enum egress_outcome cred_want(int origin, uint32_t id);
-/* The number of egress's OPEN of the kind SOCKET that must come. */
+/* Receives egress's OPEN of the kind SOCKET and returns its number. */
 uint32_t cred_must_get_socket_open(void);
 enum egress_outcome cred_must_get_socket(int origin, uint32_t id);
 void cred_need(int origin, uint32_t id, uint32_t conn);
-/* RELEASE that must come; its stream is in rig_msg. */
+/* Receives a RELEASE; its stream is in rig_msg. */
 void cred_must_get_release(const char *name, uint64_t serial);
 struct origin_value cred_must_get_value(int origin, uint32_t id);
 /* How often this word is the action of a record. */

@@ -69,7 +69,7 @@ static void edge_and_origin_are_joined(void **state)
 	assert_int_equal(read(run.origin_fd, buf, sizeof(buf)), 5);
 	fd_close(&run.edge_fd);
 	assert_int_equal(read(run.origin_fd, buf, sizeof(buf)), 0); /* the keeper has no copy */
-	/* the next one goes to the same process */
+	/* the next request uses the same process */
 	run.edge_fd = cred_must_open(2);
 	(void)cred_must_get_open(run.origin, &second);
 	fd_close(&second);
@@ -90,7 +90,7 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	assert_true(rig_msg.fd >= 0);
 	cred_need(run.origin, 9, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
-	s = cred_last_use(); /* the record is there before the value */
+	s = cred_last_use(); /* the record precedes the value */
 	assert_string_equal(s.action, "release");
 	assert_string_equal(s.rule, "demo");
 	assert_int_equal(s.decision, AUDIT_ALLOW);
@@ -113,7 +113,7 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	cred_run_down(&run);
 }
 
-/* What the vault does not give is said, and the origin lives on. */
+/* If the vault refuses, origin gets the reason and keeps running. */
 static void a_vault_that_says_no(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -128,7 +128,7 @@ static void a_vault_that_says_no(void **state)
 	assert_false(value.given);
 	assert_string_equal(value.text, "it was changed");
 	assert_int_equal(cred_last_use().decision, AUDIT_DENY);
-	/* and may be asked again */
+	/* and may request it again */
 	cred_need(run.origin, 10, 1);
 	cred_must_get_release("demo", CRED_SERIAL);
 	assert_true(rig_k.origins->list[0].worker.alive);
@@ -258,7 +258,7 @@ static void what_egress_meets_is_said(void **state)
 	exchange = cred_must_get_socket_open();
 	assert_int_equal(egress_send_result(rig_egress, exchange, &result, -1), 0);
 	assert_int_equal(cred_must_get_socket(run.origin, 1), EGRESS_REFUSED);
-	/* egress ends in the middle */
+	/* egress exits in between */
 	assert_int_equal(chan_send_plain(run.origin, ORIGIN_WANT, 2, -1), 0);
 	(void)cred_must_get_socket_open();
 	egress_kill(&rig_k);
@@ -277,7 +277,7 @@ static void what_egress_meets_is_said(void **state)
 	cred_run_down(&run);
 }
 
-/* ---- when they end ---- */
+/* ---- exit ---- */
 
 static void a_removed_credential_kills_its_origin(void **state)
 {
@@ -307,7 +307,7 @@ static void another_value_is_another_origin(void **state)
 {
 	struct cred_run run = cred_run_up(), next;
 
-	cred_changed(); /* the same: nothing happens */
+	cred_changed(); /* unchanged: nothing happens */
 	assert_true(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
 	cred_need(run.origin, 1, 1);
@@ -358,7 +358,7 @@ static void an_idle_one_ends(void **state)
 
 	o->used_ms -= KEEPER_ORIGIN_IDLE_MS;
 	origins_on_timer(&rig_k);
-	assert_true(o->worker.alive); /* it has a request */
+	assert_true(o->worker.alive); /* it has an open request */
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 0, 0), 0);
 	RIG_UNTIL(o->n_exchanges == 0);
 	origins_on_timer(&rig_k);
@@ -393,7 +393,7 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 	/* all have a request: the next host is refused, and none is killed */
 	assert_true(must_open_many(KEEPER_MAX_ORIGINS) < 0);
 	assert_non_null(strstr(rig_verdict.reason, "32 hosts with a credential"));
-	/* two are done; the one that was used longer ago makes room */
+	/* two are idle; the least recently used one makes room */
 	for (uint32_t i = 5; i < 7; i++) {
 		origin = cred_origins[i];
 		assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
@@ -415,7 +415,7 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 		fd_close(&fds[i]);
 }
 
-/* A burst that no socket holds waits for the origin, and nobody else waits with it. */
+/* A burst larger than the socket buffer waits for this origin and delays no other. */
 static void an_origin_that_does_not_read(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -447,7 +447,7 @@ static void put_extra(const char *path, const char *text)
 	assert_int_equal(settings_change(SETTINGS_NETWORK_EXTRA_CA, path, NULL), 0);
 }
 
-/* The file ends with the user's own certificate, whatever the system's is. */
+/* The file ends with the user's certificate, regardless of the system's bundle. */
 static void roots_must_end_with(const char *text)
 {
 	char end[64] = "";
@@ -467,7 +467,7 @@ static void other_roots_end_the_origins(void **state)
 	struct cred_run run = cred_run_up(), next;
 
 	roots_read(&rig_k, "");
-	assert_true(rig_k.origins->list[0].worker.alive); /* they are the same */
+	assert_true(rig_k.origins->list[0].worker.alive); /* unchanged */
 	put_extra(path, "own certificate one");
 	roots_read(&rig_k, path);
 	assert_false(rig_k.origins->list[0].worker.alive);
@@ -479,8 +479,8 @@ static void other_roots_end_the_origins(void **state)
 	roots_read(&rig_k, path);
 	assert_false(rig_k.origins->list[0].worker.alive);
 	roots_must_end_with("own certificate two");
-	/* The source does not count, only the copy; a copy that is gone is no reason to verify by
-	 * less than the user said. */
+	/* Only the copy is used, not the source. If the copy is missing, the certificates must not
+	 * be reduced. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	roots_read(&rig_k, path);
@@ -607,7 +607,7 @@ static void trust_comes_before_the_sandbox_runs(void **state)
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
 	must_trust(PEM, NULL);
 	assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
-	/* without a CA there is nothing to wait for */
+	/* without a CA nothing is awaited */
 	trust_wipe(&rig_k);
 	rig_k.state.phase = KEEPER_STARTING;
 	start_setup_ask.on_reply(&rig_k, &ok);

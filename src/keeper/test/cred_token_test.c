@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logins: a token endpoint is opened before anything is set, its tokens go from origin to the
- * vault, and what is open goes on. */
+/* Logins: a token endpoint is intercepted before any credential is set, origin sends its tokens to
+ * the vault, and open exchanges continue. */
 #include "cred_rig.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static void put_login(void)
 static bool is_opened(uint32_t id, const char *host)
 {
 	rig_ask(id, EDGE_ASK_TUNNEL, host, cred_port);
-	/* what is not opened is egress's */
+	/* tunnels go to egress */
 	for (unsigned i = 0; i < 2; i++) {
 		if (rig_run_until(rig_egress, 100))
 			rig_must_get(rig_egress, EGRESS_OPEN);
@@ -89,7 +89,7 @@ static void send_tokens(int origin, uint32_t id, enum origin_which which)
 	pipe_fd = fds[1];
 }
 
-/* STORE that must come, with the other end of what origin has; its id. */
+/* Receives a STORE with the other end of origin's pipe; returns its id. */
 static uint32_t must_get_store(const char *name)
 {
 	char got[VAULT_MAX_NAME], c = 0;
@@ -112,7 +112,7 @@ static struct origin_stored must_get_stored(int origin, uint32_t id)
 	return stored;
 }
 
-/* As the vault does it: CHANGED, then DONE; the keeper's LIST comes in between. */
+/* In the vault's order: CHANGED, then DONE; the keeper's LIST arrives in between. */
 static void keep(uint32_t store, const char *name, uint64_t serial)
 {
 	const struct vault_done done = {.number = serial};
@@ -141,7 +141,7 @@ static void a_login_is_caught_though_nothing_is_set(void **state)
 	rig_bring_egress_up();
 	cred_vault_up();
 	assert_true(is_opened(1, AUTH));
-	/* where there may be keys of the guest's own, nothing is opened */
+	/* hosts where the guest may use its own keys are not intercepted */
 	assert_false(is_opened(2, API));
 	assert_false(creds_has_host(rig_k.creds, API));
 	rig_ask(3, EDGE_ASK_HTTP, AUTH, cred_port);
@@ -154,7 +154,7 @@ static void tokens_become_the_sandboxes(void **state)
 	int origin = login_up();
 
 	send_tokens(origin, 5, ORIGIN_REFRESH);
-	/* nothing is said before the bindings have it */
+	/* no answer before the bindings have the token */
 	uint32_t store = must_get_store("acct.refresh");
 
 	rig_must_be_quiet(origin);
@@ -166,10 +166,10 @@ static void tokens_become_the_sandboxes(void **state)
 	keep(must_get_store("acct.access"), "acct.access", 8);
 	must_get_renew(origin, ORIGIN_HAS_REFRESH | ORIGIN_HAS_ACCESS);
 	assert_true(must_get_stored(origin, 6).kept);
-	/* it lives, and so does what it has open */
+	/* origin and its open exchange survive */
 	assert_true(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(rig_k.origins->list[0].n_exchanges, 1);
-	/* the API is opened now; no variable is set for who has logged in */
+	/* the API is intercepted now; no variable is set after a login */
 	assert_true(is_opened(2, API));
 	char field[CREDS_MAX_FIELD];
 
@@ -179,7 +179,7 @@ static void tokens_become_the_sandboxes(void **state)
 	(void)origin_up(ORIGIN_HAS_REFRESH | ORIGIN_HAS_ACCESS);
 }
 
-/* Somebody's answer is under way with the token from before the refresh. */
+/* A response that uses the token from before the refresh is still under way. */
 static void a_refresh_breaks_nobody(void **state)
 {
 	const struct origin_result used = {
@@ -213,7 +213,7 @@ static void a_refresh_breaks_nobody(void **state)
 	assert_true(rig_must_answer(2));
 	assert_int_equal(origin_send_need(origin, 3, &need), 0);
 	cred_must_get_release("acct.access", 9);
-	/* what is removed ends it */
+	/* removing the credential stops the origin */
 	cred_n_items = 0;
 	cred_changed();
 	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
@@ -231,7 +231,7 @@ static void a_vault_that_does_not_keep_it(void **state)
 	assert_false(stored.kept);
 	assert_string_equal(stored.text, "the vault is full");
 	assert_string_equal(cred_last_use().reason, "not kept: the vault is full");
-	/* it goes away in the middle, and is not there */
+	/* the vault disconnects in between, and stays down */
 	send_tokens(origin, 6, ORIGIN_ACCESS);
 	(void)must_get_store("acct.access");
 	fd_close(&cred_vault);
@@ -241,7 +241,7 @@ static void a_vault_that_does_not_keep_it(void **state)
 	assert_true(rig_k.origins->list[0].worker.alive);
 }
 
-/* The vault had it already: no CHANGED, and nothing to bind. */
+/* The vault had the token already: no CHANGED, and nothing to bind. */
 static void a_token_that_is_kept_already(void **state)
 {
 	const struct vault_done done = {.number = 7};
@@ -257,12 +257,12 @@ static void a_token_that_is_kept_already(void **state)
 	assert_int_equal(vault_send_done(cred_vault, must_get_store("acct.refresh"), &done), 0);
 	assert_true(must_get_stored(origin, 6).kept);
 	rig_must_be_quiet(cred_vault);
-	/* and a list that says the same */
+	/* and an identical list */
 	cred_changed();
 	assert_ptr_equal(rig_k.creds, bound);
 }
 
-/* DONE comes first when the keeper has not read for a while. */
+/* DONE arrives first if the keeper has not read for a while. */
 static void a_token_whose_change_comes_late(void **state)
 {
 	const struct vault_done done = {.number = 7};

@@ -18,7 +18,7 @@ static char dir[64];
 static struct vault_item items[16];
 static size_t n_items;
 static struct creds *creds;
-static struct creds_input in; /* what a test changes */
+static struct creds_input in; /* modified by tests */
 
 static void put_file(const char *name, const char *text)
 {
@@ -184,7 +184,7 @@ static void the_sandboxs_own_stands_in_front(void **state)
 	b = creds_find(creds, "api.demo.example", 443);
 	assert_int_equal(b->value[ORIGIN_SECRET].serial, 102);
 	assert_null(creds_find(creds, "other.example", 8443));
-	/* in whatever order they come */
+	/* in any order */
 	(void)!str_copy(items[0].meta.scope, sizeof(items[0].meta.scope), ID);
 	items[1].meta.scope[0] = '\0';
 	join();
@@ -232,7 +232,7 @@ static void a_custom_one_is_a_service_too(void **state)
 	assert_false(creds_env(creds, 2, env));
 }
 
-/* Its process must not end because another credential went. */
+/* Removing another credential must not stop its process. */
 static void a_custom_one_is_the_same_when_others_go(void **state)
 {
 	struct binding was;
@@ -322,7 +322,7 @@ static void how_long_a_value_may_be_used(void **state)
 	join();
 	assert_int_equal(creds_find(creds, "api.demo.example", 443)->value[ORIGIN_SECRET].use_s, 0);
 	item->ref = VAULT_REF_WHOLE;
-	join(); /* asked for each time */
+	join(); /* refresh on-demand */
 	assert_int_equal(creds_find(creds, "api.demo.example", 443)->value[ORIGIN_SECRET].use_s, 1);
 	item->refresh_s = 300;
 	join();
@@ -359,10 +359,10 @@ static void logins_need_no_item(void **state)
 	assert_true(creds_has_host(creds, "auth.acct.example"));
 	assert_false(creds_has_host(creds, "api.acct.example"));
 	assert_false(creds_env(creds, 0, field));
-	/* tokens that are given for a secret, and a service without a refresh token */
+	/* tokens issued for a secret, and a service without a refresh token */
 	assert_null(creds_find(creds, "auth.registry.example", 443));
 	assert_null(creds_find(creds, "auth.demo.example", 443));
-	/* what the user said stands in front, and its loss is nobody's fault */
+	/* the user's item takes precedence, and its absence is not a fault */
 	(void)add_custom("mine", "auth.acct.example:443", "%s");
 	join();
 	assert_string_equal(creds_find(creds, "auth.acct.example", 443)->name, "mine");
@@ -406,7 +406,7 @@ static void a_model_api_needs_no_item(void **state)
 	assert_int_equal(b->has, 0);
 	assert_non_null(strstr(b->text, "known header x-some-key"));
 	assert_true(creds_has_host(creds, "api.model.example"));
-	assert_false(creds_env(creds, 0, field)); /* no placeholder for nothing */
+	assert_false(creds_env(creds, 0, field)); /* no placeholder without a value */
 	/* its other slot, the endpoint of a login that is not caught, and forges */
 	assert_null(creds_find(creds, "files.model.example", 443));
 	assert_null(creds_find(creds, "auth.model.example", 443));
@@ -469,7 +469,7 @@ static void a_sandbox_may_use_its_own(void **state)
 	services_free(all);
 }
 
-/* The user's credential for one host of the service stays, and what is not intercepted is said. */
+/* The user's credential for one host of the service stays, and the fault lists the host. */
 static void a_host_of_the_users_own_stands_in_front(void **state)
 {
 	struct services *all = load_all();
@@ -496,7 +496,7 @@ static void tokens_are_renewed(void **state)
 	join();
 	assert_true(creds_is_renewal(&was, creds_find(creds, "api.demo.example", 443)));
 	assert_false(creds_is_same(&was, creds_find(creds, "api.demo.example", 443)));
-	/* another secret, or one token less, is none */
+	/* another secret, or a missing token, is not a renewal */
 	items[0].serial++;
 	join();
 	assert_false(creds_is_renewal(&was, creds_find(creds, "api.demo.example", 443)));

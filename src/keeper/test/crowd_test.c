@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the guest is asked to forget, how long lookups wait, and what goes on when it does not. */
+/* When the guest gets /forget, how long lookups wait, and what happens if it does not comply. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static struct room_ask supervisor;
 static int asked, refuse;
 static const struct ask_kind *last_ask;
 
-/* Instead of ask.c. */
+/* Replaces ask.c. */
 int ask_guest(struct keeper *keeper, const struct ask_kind *kind, struct slice body,
 	uint32_t timeout_ms, int link, uint32_t link_msg)
 {
@@ -57,7 +57,7 @@ static void lookup(uint32_t number)
 	crowd_on_lookup(&k);
 }
 
-/* How many lookups were told to go on since the last time. */
+/* Returns the number of lookups that were continued since the last call. */
 static int went_on(void)
 {
 	char byte;

@@ -82,7 +82,7 @@ static void the_guest_gets_the_reason_and_the_command(void **state)
 		"  allow:   sbx policy allow network a.example:443 --sandbox demo     (run on "
 		"the host)\n");
 	assert_false(k.denied->timer.pos);
-	/* What was already sent is not sent again before something new came. */
+	/* A sent list is not sent again without a new entry. */
 	denied_on_timer(&k);
 	assert_int_equal(n_sent, 1);
 }

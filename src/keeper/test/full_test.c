@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's disk or memory is full while a sandbox starts, is suspended or comes back: its
- * programs are not lost. A false qemu, a false edge, a false sbxd.
+ * The host's disk or memory is full while a sandbox starts, is suspended or resumes: its programs
+ * are not lost. Uses a fake qemu, edge and sbxd.
  */
 #include "net_rig.h"
 
@@ -24,7 +24,7 @@
 	"{\"event\":\"BLOCK_IO_ERROR\",\"data\":{\"nospace\":true,\"action\":\"stop\"," \
 	"\"device\":\"root\"}}\n{\"event\":\"STOP\"}\n"
 
-static int qemu; /* our end of its monitor */
+static int qemu; /* our end of the monitor */
 
 /* ---- a false qemu ---- */
 
@@ -34,7 +34,7 @@ static void say(const char *text)
 	machine_on_qmp(&rig_k);
 }
 
-/* The next command must be this one; it succeeds. */
+/* Expects this command next and lets it succeed. */
 static void must_command(const char *name)
 {
 	AUTO_FREE char *reply = NULL;
@@ -110,7 +110,7 @@ static void reply_to(int fd, bool ok, const char *text)
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
-		; /* unread bytes would be a reset */
+		; /* unread bytes would cause a reset */
 	assert_int_equal(guest_put_reply(&wr, ok, text), 0);
 	assert_int_equal(fd_write_all(fd, buf, wr.n), 0);
 	(void)close(fd);
@@ -152,7 +152,7 @@ static int begin_suspend(void)
 	return take_question();
 }
 
-/* ---- a memory in the sandbox's folder ---- */
+/* ---- a snapshot in the sandbox's directory ---- */
 
 static char *at(const char *name)
 {
@@ -187,7 +187,7 @@ static void must_be_kept(void)
 
 /* ---- the disk ---- */
 
-/* It was killed after the time limit of a start, and booted. */
+/* Regression: the VM was killed after the start timeout, and booted. */
 static void a_machine_that_starts_waits_for_space(void **state)
 {
 	rig_k.state.phase = KEEPER_STARTING;
@@ -217,7 +217,7 @@ static void one_that_comes_to_run_in_that_moment_is_continued(void **state)
 	must_command("cont");
 }
 
-/* Programs stand still and the guest writes: it can be woken only when it has parked. */
+/* The programs are stopped and the guest writes: it can be woken only after it has parked. */
 static void a_guest_that_parks_continues_and_is_woken(void **state)
 {
 	int park = begin_suspend();
@@ -250,11 +250,11 @@ static void a_disk_that_is_full_when_the_memory_is_to_be_taken(void **state)
 	assert_int_equal(rig_k.suspend->step, SUSPEND_NONE);
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
 	assert_true(rig_k.edge->worker.alive);
-	reply_to(take_question(), true, ""); /* /wake: it waits until the machine continues */
+	reply_to(take_question(), true, ""); /* /wake waits until the VM continues */
 	RIG_UNTIL(!rig_k.suspend->is_waking);
 }
 
-/* "it was not suspended and runs on": it was stopped, when the guest took too long. */
+/* Regression: reported as "was not suspended", but stopped, if the guest took too long. */
 static void a_guest_that_parks_too_long_is_woken_later(void **state)
 {
 	int park = begin_suspend();
@@ -270,7 +270,7 @@ static void a_guest_that_parks_too_long_is_woken_later(void **state)
 	(void)close(park);
 }
 
-/* R10B4: it ran, and counted as paused. */
+/* Regression R10B4: a running VM counted as paused. */
 static void a_machine_whose_memory_found_no_room_is_not_paused_any_more(void **state)
 {
 	rig_k.state.phase = KEEPER_STOPPING;
@@ -287,7 +287,7 @@ static void a_machine_whose_memory_found_no_room_is_not_paused_any_more(void **s
 	RIG_UNTIL(!rig_k.suspend->is_waking);
 }
 
-/* R10B6: it went on with workspaces that nothing answers for. */
+/* Regression R10B6: the sandbox kept running without a server for its workspaces. */
 static void a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox(void **state)
 {
 	int park = begin_suspend();
@@ -310,9 +310,9 @@ static void room_is_counted_above_the_reserve(void **state)
 	assert_non_null(strstr(err.text, "not enough disk space"));
 }
 
-/* ---- the memory comes back ---- */
+/* ---- restoring the snapshot ---- */
 
-/* The kernel kills it when there is no memory: it fills that of the guest. */
+/* The kernel may kill the reader for lack of memory, because it fills the guest's memory. */
 static void a_memory_whose_reader_was_killed_is_kept(void **state)
 {
 	struct jail_child c = rig_false_child();
@@ -349,7 +349,7 @@ static void a_memory_is_kept_until_all_is_there_that_it_needs(void **state)
 	must_be_kept();
 }
 
-/* The process is a child that does nothing. */
+/* The process is a child that only sleeps. */
 static int spawn_nothing(
 	struct keeper *k, struct worker *w, int sock, struct jail_child *ret, struct err *err)
 {
@@ -381,7 +381,7 @@ static void a_memory_is_deleted_when_the_machine_runs(void **state)
 	say("{\"event\":\"RESUME\"}\n");
 	assert_false(is_there("suspend.used"));
 	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
-	/* what qemu refuses later is no reason to go back */
+	/* a later error of QEMU does not undo the resume */
 	assert_false(resume_on_vmm(&rig_k, &(struct vmm_event){.kind = VMM_EV_REFUSED}));
 }
 
@@ -401,7 +401,7 @@ static void a_memory_whose_machine_never_ran_is_kept(void **state)
 	must_be_kept();
 }
 
-/* R10B2: the time for the reading was also that of the programs. */
+/* Regression R10B2: reading the snapshot used up the timeout of the programs. */
 static void programs_that_are_restored_have_their_own_time(void **state)
 {
 	loop_timer_set(&rig_k.loop, &rig_k.boot_timer, clock_mono_ms() + 1,
@@ -422,7 +422,7 @@ static void a_machine_that_boots_instead_is_not_woken(void **state)
 	assert_non_null(strstr(rig_k.state.cold_why, "the restored programs did not respond"));
 }
 
-/* Nothing was restored: the reason named a restore. */
+/* Regression: the reason named a restore, but nothing was restored. */
 static void programs_that_an_undone_suspension_lost_are_named_so(void **state)
 {
 	rig_k.state.phase = KEEPER_STARTING;

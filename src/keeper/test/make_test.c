@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The maker of memory images ends with an error when its machine does not boot. Test program. */
+/* The maker of snapshots fails if its VM does not boot. Test program. */
 #include "net_rig.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
-/* `sbx template warm` said that the image was there already: the maker had ended with 0. */
+/* Regression: `sbx template warm` reported an existing snapshot: the maker had exited with 0. */
 static void a_machine_that_does_not_boot_is_a_failure(void **state)
 {
 	rig_k.plan = START_MAKE;
@@ -25,7 +25,7 @@ static void a_machine_that_does_not_boot_is_a_failure(void **state)
 	assert_int_equal(rig_k.warm->exit_code, 1);
 }
 
-/* R10B8: nothing let it continue, and the store was locked for three minutes. */
+/* Regression R10B8: nothing let the VM continue, and the store was locked for three minutes. */
 static void a_full_disk_is_a_failure(void **state)
 {
 	rig_k.plan = START_MAKE;
@@ -40,7 +40,7 @@ static char *in_store(const char *name)
 	return paths_get(PATHS_STATE, "warm/%s", name);
 }
 
-/* image.json is not signed: whoever writes it chooses the hashes. */
+/* image.json is not signed: its writer chooses the hashes. */
 static void the_maker_writes_to_its_draft_only(void **state)
 {
 	AUTO_FREE char *draft = in_store(".new"), *own = in_store(".new/image.json");

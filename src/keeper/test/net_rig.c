@@ -102,7 +102,7 @@ static void dispatch(const struct loop_event *ev)
 	record_arm(&rig_k);
 }
 
-/* Runs the keeper until `fd` has something for us, or for so long. */
+/* Runs the keeper until `fd` is readable, or for `ms`. */
 bool rig_run_until(int fd, uint32_t ms)
 {
 	struct loop_timer end = {0};
@@ -129,7 +129,7 @@ void rig_must_get(int fd, uint16_t type)
 		if (!rig_run_until(fd, 4000))
 			fail_msg("message %u did not come", type);
 		assert_int_equal(ipc_recv(fd, &rig_msg), 1);
-		/* It is sent again until a vault is there: not every test has one. */
+		/* Repeated until a vault is connected: not every test has one. */
 	} while (fd == rig_sbxd && rig_msg.type == KEEPER_WANT_VAULT && type != KEEPER_WANT_VAULT);
 	assert_int_equal(rig_msg.type, type);
 }
@@ -147,7 +147,7 @@ void rig_set_policy(const char *rules)
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 }
 
-/* HELLO, and all that follows until it can be given exchanges. */
+/* HELLO and the configuration, until egress accepts exchanges. */
 void rig_bring_egress_up(void)
 {
 	rig_put_egress();
@@ -162,7 +162,7 @@ void rig_bring_egress_up(void)
 	assert_true(egress_is_up(&rig_k));
 }
 
-/* What the keeper adds to each service. */
+/* Names that the keeper adds to each service. */
 static void put_auth_names(void)
 {
 	AUTO_FREE char *dir = xasprintf("%s/services", rig_dir);
@@ -252,7 +252,7 @@ int rig_sealed_open(bool waits, const char *path, int flags)
 	return WEXITSTATUS(status);
 }
 
-/* ---- asking ---- */
+/* ---- asks ---- */
 
 void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t port)
 {
@@ -272,7 +272,7 @@ bool rig_must_answer(uint32_t id)
 	return rig_verdict.allowed;
 }
 
-/* Asks for a tunnel that is allowed; gives the exchange's number. */
+/* Asks for an allowed tunnel; returns the number of the exchange. */
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd)
 {
 	struct egress_open open;

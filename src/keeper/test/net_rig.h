@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_rig - the parts of a keeper between a false edge and a false egress, for tests.
+ * net_rig - the parts of a keeper with a fake edge and a fake egress, for tests.
  *
- * How      rig_up makes an installation in a temporary folder and a keeper that thinks its sandbox
- *          runs; the test holds the other ends of its channels. The children are processes that do
- *          nothing, so that what is killed is really killed.
+ * How      rig_up creates an installation in a temporary directory and a keeper whose state is
+ *          RUNNING; the test holds the other ends of its channels. The children are real processes
+ *          that only sleep, so that a kill is a real kill.
  * Trust    Test programs only.
  */
 #pragma once
@@ -20,7 +20,7 @@
 
 extern struct keeper rig_k;
 extern int rig_edge, rig_egress, rig_sbxd; /* our ends */
-extern struct ipc_msg rig_msg;		   /* what came last */
+extern struct ipc_msg rig_msg;		   /* last received message */
 extern struct edge_verdict rig_verdict;
 extern char rig_dir[64];
 
@@ -32,13 +32,13 @@ struct seen {
 	enum audit_kind kind;
 };
 
-/* A process that does nothing. */
+/* A process that only sleeps. */
 struct jail_child rig_false_child(void);
 int rig_up(void **state);
 int rig_down(void **state);
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, rig_down)
 
-/* Runs the keeper until `fd` has something for us, or for so long. */
+/* Runs the keeper until `fd` is readable, or for `ms`. */
 bool rig_run_until(int fd, uint32_t ms);
 void rig_must_get(int fd, uint16_t type);
 void rig_must_be_quiet(int fd);
@@ -46,14 +46,14 @@ void rig_must_be_quiet(int fd);
 void rig_set_policy(const char *rules);
 void rig_put_edge(enum edge_phase phase);
 void rig_put_egress(void);
-/* HELLO, and all that follows until it can be given exchanges. */
+/* HELLO and the configuration, until egress accepts exchanges. */
 void rig_bring_egress_up(void);
 void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t port);
 bool rig_must_answer(uint32_t id);
-/* Asks for a tunnel that is allowed; gives the exchange's number. */
+/* Asks for an allowed tunnel; returns the number of the exchange. */
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
 struct seen rig_last_record(void);
-/* In a child with sealed files (waits: as of the pool): the errno of open, 0: it was possible. */
+/* In a child with sealed files (waits: as in the pool): the errno of open, or 0. */
 int rig_sealed_open(bool waits, const char *path, int flags);
 
 /* Runs the keeper until it is so; 4 s at most. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What edge asks, and what a taken-over edge or egress tries. */
+/* Requests of edge, and attacks by a compromised edge or egress. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void an_allowed_one_joins_edge_and_egress(void **state)
 	assert_int_equal(read(b, buf, sizeof(buf)), 5);
 	assert_int_equal(write(b, "back", 4), 4);
 	assert_int_equal(read(a, buf, sizeof(buf)), 4);
-	/* The keeper holds neither end: who closes his is seen by the other. */
+	/* The keeper holds neither end: each side sees the other close. */
 	fd_close(&a);
 	assert_int_equal(read(b, buf, sizeof(buf)), 0);
 }
@@ -48,7 +48,7 @@ static void dns_needs_no_egress(void **state)
 	assert_false(rig_must_answer(2));
 }
 
-/* A socket here would be a violation in edge. */
+/* Edge would treat a socket here as a violation. */
 static void whether_to_connect_needs_no_egress(void **state)
 {
 	rig_ask(1, EDGE_ASK_CONNECT, "good.example", 443);
@@ -95,7 +95,7 @@ static void an_egress_that_dies_takes_its_exchanges_along(void **state)
 	rig_bring_egress_up();
 	second = rig_must_open(2, &c, &d);
 	assert_int_not_equal(first, second);
-	/* A number of the dead one is none. */
+	/* A number of the dead egress is invalid. */
 	assert_int_equal(egress_send_closed(rig_egress, first, 0, 0), 0);
 	RIG_MUST_KILL_EGRESS(1);
 }
@@ -183,7 +183,7 @@ static void verdicts_of_an_edge_are_not_for_the_keeper(void **state)
 	RIG_MUST_KILL_EDGE();
 }
 
-/* Sends as many as the socket takes at a time, and reads nothing. */
+/* Sends as many as the socket accepts, and reads nothing. */
 static uint32_t flood(uint32_t from, uint32_t to)
 {
 	struct edge_ask a = {.kind = EDGE_ASK_DNS, .host = "bad.example"};
@@ -200,7 +200,7 @@ static uint32_t flood(uint32_t from, uint32_t to)
 	return from;
 }
 
-/* Reading goes on while edge does not: else two that both cannot send would wait for ever. */
+/* The keeper keeps reading while edge does not: otherwise both would wait forever. */
 static void an_edge_that_does_not_read_loses_nothing(void **state)
 {
 	assert_int_equal(flood(0, EDGE_MAX_ASKS), EDGE_MAX_ASKS);
@@ -222,7 +222,7 @@ static void an_edge_that_never_reads_is_ended(void **state)
 	assert_false(rig_k.net->pending.used);
 }
 
-/* A thousand at once, more than the sockets hold: they wait, none is refused. */
+/* A thousand at the same time, more than the sockets hold: they wait, none is denied. */
 static void an_egress_that_is_slow_makes_asks_wait(void **state)
 {
 	const uint32_t n = 600;
@@ -268,7 +268,7 @@ static void at_most_so_many_are_open(void **state)
 	}
 }
 
-/* As if the guest had asked without a pause until now. */
+/* As if the guest had sent asks without a pause until now. */
 static void spend_burst(void)
 {
 	rig_k.net->spent_us = clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE);
@@ -340,8 +340,8 @@ static size_t count_lines(FILE *f)
 	return n;
 }
 
-/* The audit log has a size. A line in keeper.log for each refusal that does not fit would have
- * none. */
+/* The audit log has a size limit. A line in keeper.log for each denial that does not fit would have
+ * no limit. */
 static void refusals_do_not_fill_the_log_of_the_keeper(void **state)
 {
 	FILE *log = tmpfile();

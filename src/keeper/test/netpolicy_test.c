@@ -34,7 +34,7 @@ static void a_reload_counts_when_egress_has_it(void **state)
 	assert_string_equal(name, "renamed");
 	assert_true(pread(rig_msg.fd, text, sizeof(text) - 1, 0) > 0);
 	assert_non_null(strstr(text, "other.example"));
-	/* Read-only, and nobody can open it in another way. */
+	/* Read-only, and it cannot be reopened for writing. */
 	assert_int_equal(write(rig_msg.fd, "x", 1), -1);
 	assert_true(fcntl(rig_msg.fd, F_GET_SEALS) & F_SEAL_WRITE);
 	rig_must_be_quiet(rig_sbxd);
@@ -54,7 +54,7 @@ static void a_broken_policy_denies_and_the_reload_says_so(void **state)
 
 	assert_int_equal(file_save(path, slice_from_str("policy 1\nallow network **\n"), NULL), 0);
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
-	done = must_be_done(1); /* no egress: nothing to wait for */
+	done = must_be_done(1); /* no egress: no wait */
 	assert_int_equal(done.code, 0);
 	assert_true(strlen(done.text) > 10);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
@@ -173,7 +173,7 @@ static void a_reload_counts_for_the_reserve_of_the_disk(void **state)
 {
 	AUTO_FREE char *path = xasprintf("%s/sbx/settings.conf", rig_dir);
 
-	assert_int_equal(rig_k.disk_reserve, 256ull << 20); /* nobody set it */
+	assert_int_equal(rig_k.disk_reserve, 256ull << 20); /* default */
 	assert_int_equal(file_save(path, slice_from_str("disk.reserve = 2g\n"), NULL), 0);
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
 	assert_int_equal(must_be_done(1).code, 0);
@@ -184,7 +184,7 @@ static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
 {
 	uint32_t id = 0;
 
-	assert_int_equal(rig_k.record->max_bytes, 1ull << 30); /* nobody set it */
+	assert_int_equal(rig_k.record->max_bytes, 1ull << 30); /* default */
 	set_max_size("1m", 1);
 	do {
 		rig_ask(++id, EDGE_ASK_DNS, "bad.example", 0);
@@ -198,7 +198,7 @@ static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
 	assert_false(rig_must_answer(id));
 	record_life(&rig_k, "stop", "as the user said");
 	assert_string_equal(rig_last_record().reason, "as the user said");
-	/* What the sentence says to type helps at once. */
+	/* The suggested command takes effect immediately. */
 	set_max_size("2m", 2);
 	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
 	assert_true(rig_must_answer(id));

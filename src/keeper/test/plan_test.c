@@ -82,7 +82,7 @@ static void every_combination_has_its_plan(void **state)
 	}
 }
 
-/* Finding the snapshot takes time: it is not looked for if it changes nothing. */
+/* Finding the snapshot takes time: it is not searched if it changes nothing. */
 static void the_image_is_needed_only_if_it_decides(void **state)
 {
 	for (unsigned i = 0; i < N_FACTS; i++) {

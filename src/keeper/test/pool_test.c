@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keeper whose machine waits: who may say what to it, its claim, its end. A false edge, a false
- * sbxd.
+ * A keeper whose VM waits in the pool: permitted messages, its claim, its exit. Uses a fake edge
+ * and a fake sbxd.
  */
 #include "net_rig.h"
 
@@ -146,7 +146,7 @@ static void not_for_another_machine(void **state)
 	assert_string_equal(rig_k.spec.name, "pool-" RIG_ID);
 }
 
-/* Its name, the network and the set-up come with the claim, and only once. */
+/* Name, network and set-up arrive with the claim, once. */
 static void becomes_the_sandbox(void **state)
 {
 	AUTO_SPEC struct spec s = {0};
@@ -175,7 +175,7 @@ static void becomes_the_sandbox(void **state)
 	assert_int_equal(claim(), -EAGAIN);
 }
 
-/* A claim that comes to nothing is a boot, with the reason. */
+/* A failed claim becomes a boot, with the reason. */
 static void what_fails_then_is_a_boot(void **state)
 {
 	AUTO_SPEC struct spec s = {0};
@@ -228,7 +228,7 @@ static void stops_when_it_is_told(void **state)
 	must_have_ended();
 }
 
-/* Z5: it was the end of each start. */
+/* Regression Z5: each start failed. */
 static void a_configuration_that_cannot_be_made_is_an_empty_one(void **state)
 {
 	AUTO_FREE char *own = own_file("new");

@@ -32,7 +32,7 @@ static int dial(uint16_t port)
 	return -errno;
 }
 
-/* A port of the host that somebody else has. */
+/* A host port that another socket uses. */
 static int occupy(uint16_t *ret)
 {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -58,7 +58,7 @@ static void ask_ports(size_t n, const struct keeper_port *v)
 	assert_int_equal(seen.n, n);
 }
 
-/* One port to 80 of the guest; gives the host's. */
+/* Publishes port 80 of the guest; returns the host port. */
 static uint16_t open_one(void)
 {
 	const struct keeper_port p = {.ip = "127.0.0.1", .port = 80};
@@ -69,7 +69,7 @@ static uint16_t open_one(void)
 	return seen.v[0].bound;
 }
 
-/* What edge is told of a connection; its end of it. */
+/* Receives the OPEN of a connection; returns edge's end. */
 static int must_open(uint32_t *ret_id, const char *path)
 {
 	char got[EDGE_MAX_PATH];
@@ -156,7 +156,7 @@ static void the_spec_is_opened_and_what_fails_is_told(void **state)
 	assert_int_equal(seen.v[1].code, 0);
 	assert_int_equal(seen.v[2].code, -EADDRNOTAVAIL);
 	assert_int_equal(seen.v[2].bound, 0);
-	/* Asked for again when it is free it is there. */
+	/* Requested again after it is free, the port opens. */
 	fd_close(&other);
 	ask_ports(1, seen.v);
 	assert_int_equal(seen.v[0].code, 0);
@@ -192,7 +192,7 @@ static void a_change_leaves_the_others_open(void **state)
 	client = dial(first);
 	fd_close(&edge);
 	edge = must_open(&id, "/tcp/80");
-	/* Unpublished: nobody is let in any more, who is in stays. */
+	/* Unpublished: new connections are refused, existing ones stay. */
 	ask_ports(1, two);
 	assert_int_equal(dial(first), -ECONNREFUSED);
 	assert_int_equal(send(edge, "x", 1, MSG_NOSIGNAL), 1);
@@ -209,7 +209,7 @@ static void nothing_is_open_before_the_guest_and_after_it(void **state)
 	rig_k.state.phase = KEEPER_STARTING;
 	ask_ports(1, &p);
 	assert_int_equal(seen.v[0].code, -EINPROGRESS);
-	ports_open(&rig_k); /* the guest runs: what was said meanwhile counts */
+	ports_open(&rig_k); /* the guest runs: the list set meanwhile applies */
 	rig_must_get(rig_sbxd, KEEPER_PORTS_ARE);
 	assert_int_equal(keeper_get_ports_are(&rig_msg, &seen), 0);
 	assert_int_equal(seen.v[0].code, 0);
@@ -251,7 +251,7 @@ static void so_many_at_once_and_the_next_waits(void **state)
 	}
 	clients[KEEPER_MAX_PORT_CONNS] = dial(port);
 	rig_must_be_quiet(rig_edge);
-	/* A user's exec has its place all the same. */
+	/* A user's exec still has its slot. */
 	assert_int_equal(edge_open_stream(&rig_k, "/exec", dup(0), &session_stream, &id), 0);
 	rig_must_get(rig_edge, EDGE_OPEN);
 	assert_int_equal(edge_send_refused(rig_edge, ids[7], EDGE_REASON_GUEST), 0);

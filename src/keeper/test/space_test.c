@@ -28,11 +28,11 @@ static void only_a_sandbox_that_writes_is_paused(void **state)
 		{false, true, 255 * M, 256 * M, 1},
 		{false, true, 256 * M, 256 * M, 0},
 		{false, false, 0, 256 * M, 0},
-		/* It continues at the reserve and an eighth, so that it does not flutter. */
+		/* Continues at the reserve plus an eighth, to avoid oscillation. */
 		{true, false, 256 * M, 256 * M, 0},
 		{true, true, 287 * M, 256 * M, 0},
 		{true, true, 288 * M, 256 * M, -1},
-		/* Without a reserve qemu pauses it; a little space must be there. */
+		/* Without a reserve QEMU pauses the VM; a little space is required. */
 		{true, false, 0, 0, 0},
 		{true, false, SPACE_LEAST - 1, 0, 0},
 		{true, false, SPACE_LEAST, 0, -1},

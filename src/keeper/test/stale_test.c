@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of a machine that was replaced while they waited in the batch: they do not end the new
- * one. Test program; the machines are processes that do nothing.
+ * Stale events of a replaced VM that waited in the batch do not stop the new VM. Test program; the
+ * VMs are processes that only sleep.
  */
 #include "net_rig.h"
 
@@ -52,7 +52,7 @@ static void put_machine(void)
 	assert_int_equal(machine_watch(&rig_k), 0);
 }
 
-/* Kills the machine and gives both of its events, as one batch has them. */
+/* Kills the VM and returns both of its events, as one batch has them. */
 static void kill_machine(struct loop_event ends[2])
 {
 	siginfo_t info;
@@ -136,7 +136,7 @@ static void an_old_share_does_not_stop_the_sandbox(void **state)
 	rig_k.has_share = false;
 }
 
-/* The children that pack and check a memory: an old one's end is not the new one's answer. */
+/* The children that pack and check a snapshot: an old child's exit is not the new one's answer. */
 static void the_end_of_an_old_child_is_not_the_new_ones(void **state)
 {
 	static const uint8_t kinds[] = {EV_IMAGE, EV_SUSPEND_CHECKED, EV_SUSPEND_SAVED};
@@ -148,7 +148,7 @@ static void the_end_of_an_old_child_is_not_the_new_ones(void **state)
 	rig_k.warm->step = WARM_RESTORING;
 	rig_k.plan = START_RESUME;
 	rig_k.suspend->step = SUSPEND_SAVING;
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) /* waiting for it would take for ever */
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) /* waitpid would never return */
 		keeper_dispatch(&rig_k, &(struct loop_event){.key = {.kind = kinds[i], .gen = 1}});
 	assert_int_equal(kill(c.pid, 0), 0);
 	assert_int_equal(rig_k.warm->check.pidfd, c.pidfd);

@@ -67,7 +67,7 @@ static const struct suspend_file saved = {.key = KEY,
 	.has_ca = true,
 	.ca = {.pem = "certificate\n", .n_saved = 3, .saved = {1, 0, 2}}};
 
-/* As the keeper does it; the machine ends before the second step. */
+/* As the keeper does it; the VM exits before the second step. */
 static int prepare(struct suspend_file *f, struct err *err)
 {
 	int r = suspend_file_stamp(dir, f, err);
@@ -153,7 +153,7 @@ static void what_was_not_used_is_put_back(void **state)
 	assert_int_equal(suspend_file_consume(dir, NULL), 0);
 	suspend_file_put_back(dir);
 	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
-	/* One that was not used up stays. */
+	/* An unused snapshot stays. */
 	suspend_file_put_back(dir);
 	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
 }
@@ -192,7 +192,7 @@ static int enter_small_disk(void)
 	return 0;
 }
 
-/* The last writes of qemu come between the two steps; it has ended, and nothing can be undone. */
+/* QEMU's last writes occur between the two steps; after its exit nothing can be undone. */
 static int fill_behind(bool prepared)
 {
 	struct suspend_file f = saved, got;
@@ -299,7 +299,7 @@ static void a_damaged_description_is_refused(void **state)
 	}
 }
 
-/* As sbx wrote it before the memory was a file of its own. */
+/* The format before the memory had its own file. */
 static void an_older_format_is_named(void **state)
 {
 	publish();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker that was started and cannot be watched is not left running unwatched. Test program: the
- * spawn gives a process that does nothing, and loop_add fails when the test wants it to.
+ * A worker that was started but cannot be watched is not left running. Test program: the spawn
+ * creates a process that only sleeps, and loop_add fails on request.
  */
 #include "net_rig.h"
 
@@ -51,7 +51,7 @@ static void an_edge_that_cannot_be_watched_is_killed(void **state)
 		adds_until_failure = nth;
 		assert_int_equal(edge_start(&rig_k, &err), -ENOSPC);
 		assert_false(rig_k.edge->worker.alive);
-		assert_int_equal(kill(spawned, 0), -1); /* it was reaped */
+		assert_int_equal(kill(spawned, 0), -1); /* reaped */
 	}
 }
 
@@ -78,7 +78,7 @@ static void an_edge_that_is_lost_during_a_stop_leaves_the_stop_as_it_is(void **s
 	enum keeper_phase phase = rig_k.state.phase;
 
 	rig_k.life = &ops;
-	rig_k.vmm = (struct vmm *)&rig_k; /* only whether there is one is looked at */
+	rig_k.vmm = (struct vmm *)&rig_k; /* only tested for NULL */
 	for (int i = 0; i < 2; i++) {
 		struct err err = {0};
 
