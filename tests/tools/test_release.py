@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/release in a scratch repository: what it refuses, and what a dry run makes."""
+"""tools/release in a scratch repository: what it refuses, and what it makes.
+
+A script plays tools/package in the test of a whole release: tests/package builds the real package.
+"""
 import json
 import os
 import pathlib
@@ -63,8 +66,8 @@ class Repository:
         self.edit("debian/control", "maintainers@example.org", "maintainers@sbx.test")
         self.commit()
 
-    def release(self, version="9.8.7", status=0, key=None, out=None):
-        return run(self.tree / "tools/release", "--dry-run", "--key", key or self.key,
+    def release(self, version="9.8.7", status=0, key=None, out=None, mode=("--dry-run",)):
+        return run(self.tree / "tools/release", *mode, "--key", key or self.key,
                    "--out", out or self.out, version, env=self.env, status=status)
 
     def state(self):
@@ -209,6 +212,31 @@ def test_a_gpg_key_signs(repository):
         assert gpg("--verify", f"{sums}.asc", sums, status=None) != 0
     finally:
         run("gpgconf", "--kill", "all", env=repository.env)
+
+
+PACKAGE = """#!/bin/sh
+cd "$1" && touch log &&
+for name in sbx_9.8.7-1_amd64.deb sbx-dbgsym_9.8.7-1_amd64.deb sbx_9.8.7-1_amd64.buildinfo; do
+	echo $name >$name && sha256sum $name
+done >sbx_9.8.7-1_amd64.changes
+"""
+
+
+def test_a_release_has_each_file_that_changes_names_and_moves_the_tree(repository):
+    (repository.tree / "tools/package").write_text(PACKAGE, encoding="utf-8")
+    (repository.tree / "tools/package").chmod(0o755)
+    repository.commit()
+    before = repository.state()[0].strip()
+    assert "Created release 9.8.7." in repository.release(mode=()).stdout
+    out = repository.out
+    assert sorted(p.name for p in out.iterdir()) == [
+        "SHA256SUMS", "SHA256SUMS.sig", "sbx-9.8.7.spdx.json", "sbx-9.8.7.tar.xz",
+        "sbx-dbgsym_9.8.7-1_amd64.deb", "sbx_9.8.7-1_amd64.buildinfo",
+        "sbx_9.8.7-1_amd64.changes", "sbx_9.8.7-1_amd64.deb"]
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", "sbx_9.8.7-1_amd64.changes", cwd=out)
+    assert repository.git("log", "--format=%s", f"{before}..v9.8.7") == "release: 9.8.7\n"
+    assert repository.git("rev-parse", "v9.8.7^{commit}") == repository.state()[0]
+    assert repository.state()[2] == ""
 
 
 # ---- tools/rebuild-check ----
