@@ -343,3 +343,18 @@ def test_a_link_among_left_over_folders_is_left_alone(tmp_path):
                     f"\nout={tmp_path}/out scratch_in={tmp_path}; remove_stale"], check=True)
     assert victim.stat().st_mode & 0o777 == 0o700 and (victim / "tmp").exists()
     assert not left.exists(), "the control: what is left over goes"
+
+
+def test_a_step_that_ends_leaves_no_process_that_writes(tmp_path):
+    """The program that unpacked an image was ended, and its child still wrote into the folder while
+    it was removed: it stayed behind."""
+    common = (pathlib.Path(__file__).resolve().parents[2] / "image/common").read_text()
+    parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", common).group(0)
+             for name in ("end_job", "run")]
+    late = tmp_path / "late"
+    done = subprocess.run(["bash", "-c", "set -eu; job=''\n" + "\n".join(parts) +
+                           f"\nrun bash -c '(sleep 1; echo late >{late}) & exit 7'"], check=False,
+                          timeout=30)
+    assert done.returncode == 7
+    time.sleep(1.5)
+    assert not late.exists()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holes that open when something dies or is started again.
 
-A gate that was opened stays open until the policy is read again: at the next start of the sandbox
-or at a change of the policy. Probes run in the order of their names, so a hole that opens at one
-event is seen by those behind it, up to the next start; they are named too.
+A gate that was opened stays open until the policy is read again: at the next start of the sandbox,
+at a change of the policy, and when a new sbxd finds the running sandbox. Probes run in the order of
+their names, so a hole that opens at one event is also seen by the probes after it, up to the next
+time that the policy is read. These probes are named too.
 """
 from holes import HOLES
 from mutation import Hole, Mutation
@@ -31,7 +32,11 @@ HOLES += [
          f"\tworker_on_exit(k, &k->egress->worker);\n{DECLARED}\tgate_set_policy{OPEN}\n"),
     Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
          "\tif (fd >= 0 && is_same_user(fd))\n",
-         f"{DECLARED}\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n"),
+         f"{DECLARED}\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n",
+         # A new sbxd makes the keeper read the policy again, which would close the gate.
+         also=(("src/sbxd/keepers/reload.c",
+                "\tk->reload.want = ++d->keepers->n_reloads;\n\treload_push(d, k);\n",
+                "\tk->reload.want = k->reload.done;\n\treload_push(d, k);\n"),)),
     Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
          "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
@@ -58,12 +63,13 @@ MUTATIONS = [
     Mutation(red=("recovery/guest-crash", "recovery/hang-egress", "recovery/kill-edge",
                   "recovery/kill-egress", "recovery/kill-guest-net",
                   *(s for s in STARTS if "guest-crash" not in s), "recovery/kill-origin",
-                  "recovery/kill-sbxd", "recovery/kill-vault"),
+                  "recovery/kill-vault"),
              hole="policy-first-start-only"),
     Mutation(red=("recovery/kill-egress", "recovery/kill-guest-net"),
              hole="policy-lost-with-egress"),
     Mutation(red=("recovery/daemon-restart", "recovery/kill-sbxd"), hole="policy-lost-with-sbxd"),
-    Mutation(red=("recovery/policy-reload",), hole="policy-not-read-again"),
+    # alone: every other open gate would stay open when sbxd is started again
+    Mutation(red=("recovery/policy-reload",), hole="policy-not-read-again", alone=True),
     Mutation(red=("recovery/kill-edge",), hole="second-edge-jail"),
     Mutation(red=("recovery/kill-origin",), hole="no-second-origin"),
     Mutation(red=("recovery/stop-start",), hole="socket-left"),
