@@ -71,7 +71,7 @@ static void api_shutdown(struct sbxd *d, struct conn *c, const struct api_reques
 
 static void run_call(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	/* What frees space, or forbids something. */
+	/* Calls that free disk space or restrict access. */
 	bool is_needed = req->call == API_DELETE || req->call == API_STOP ||
 			 req->call == API_POLICY_PUT || req->call == API_POLICY_RESET ||
 			 req->call == API_RULE_ADD || req->call == API_RULES_RM ||

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api - what sbxd answers: PROTOCOL.api, one function a call.
+ * api - the calls of PROTOCOL.api, one function per call.
  *
- * How      Requests come in through api_conn_ops: the call is found (api_route.h) and its function
- *          runs. A function answers at once, or makes the connection wait (conn_wait) for a keeper;
- *          the functions api_on_* finish the waiting when the keeper's answer comes.
- * Trust    As conn.h. Every reply is built here; text of a keeper goes into it as a JSON string.
+ * How      api_conn_ops receives a request, finds its call (api_route.h) and runs the call's
+ *          function. The function replies immediately, or makes the connection wait (conn_wait) for
+ *          a keeper; the functions api_on_* complete the request when the keeper's answer arrives.
+ * Trust    As conn.h. Every reply is built here; text of a keeper is inserted as a JSON string.
  * Never    Waits without a deadline, or touches the guest's bytes: an exec's connection is passed
  *          on.
  * See      proto/PROTOCOL.api, api_internal.h

@@ -2,10 +2,10 @@
 /*
  * api_audit - removes old segments of an audit log.
  *
- * How      keep_prune does it. The installation's log has a record before anything is removed
- *          (audit-prune), and one after it (audit-pruned), from which `sbx audit verify` knows how
- *          far a log was pruned. The work is that of a few small reads and unlink(2): sbxd does not
- *          read the removed records.
+ * How      keep_prune removes the segments. The installation's log gets a record before the removal
+ *          (audit-prune) and one after it (audit-pruned), from which `sbx audit verify` learns how
+ *          far a log was pruned. The work is a few small reads and unlink(2): sbxd does not read
+ *          the removed records.
  * Trust    As api.h. Runs in sbxd, which holds the key; the log may be anything.
  */
 #include <jansson.h>

@@ -37,14 +37,14 @@
 
 /* ---- the request ---- */
 
-/* With rules or a start: the call leaves nothing unless it is answered. */
+/* With rules or a start: the call has no effect unless it is answered. */
 static bool is_whole(const struct api_create_body *more)
 {
 	return more->has_rules || more->start;
 }
 
-/* Made already, by the same request? Then that is the answer. Rules and a start are not compared:
- * what was created with them was answered, or is gone. */
+/* Already created by the same request? Then reply with that sandbox. Rules and a start are not
+ * compared: a sandbox with them was either answered or removed. */
 static bool answer_existing(struct sbxd *d, struct conn *c, const struct spec *wanted,
 	const struct api_create_body *more)
 {
@@ -78,8 +78,8 @@ static int complete_spec(struct spec *spec, struct err *err)
 	return spec_check(spec, err);
 }
 
-/* Symbolic links are followed here and never again: later starts open what is stored, and fail when
- * a link is in it. A guest may have write access to a directory above. */
+/* Symlinks are resolved here only: later starts open the stored path and fail if it contains a
+ * symlink. A guest may have write access to a parent directory. */
 static int resolve_mount(struct spec_workspace *w, struct err *err)
 {
 	char *real = NULL;
@@ -108,7 +108,7 @@ static int decode_create(struct sbxd *d, struct slice body, struct spec *spec,
 	return r;
 }
 
-/* The keeper's spawner asks the same before each execution. */
+/* The keeper's spawner checks the same before each execution. */
 static int check_askpass(const struct spec *spec, struct err *err)
 {
 	struct err why = {0};
@@ -171,10 +171,10 @@ static void clear_mark(const char *id)
 	(void)unlink(path);
 }
 
-/* ---- back to nothing ---- */
+/* ---- undo ---- */
 
-/* Marked as removed in the registry, its files follow at any rate. One that cannot be removed keeps
- * its mark for the next sbxd. */
+/* Marks the sandbox as removed in the registry; its files follow. If the removal fails, the mark
+ * remains for the next sbxd. */
 static void remove_created(struct sbxd *d, const char *id, const char *why)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -221,7 +221,7 @@ static void keep_log(const char *id)
 	int r;
 
 	(void)unlink(kept);
-	/* A compromised keeper may have put a link there. */
+	/* A compromised keeper may have created a symlink. */
 	r = file_load_no_link(log, MAX_LOG, &text, &n, &err);
 	if (r == 0)
 		r = file_save(kept, slice_of(text, n), &err);
@@ -264,7 +264,7 @@ static void finish_create(struct sbxd *d, struct conn *c, const struct store_row
 	if (more)
 		json_object_update(o, more);
 	json_decref(more);
-	/* First: a sandbox that the client knows is never removed by the next sbxd. */
+	/* First: the next sbxd must never remove a sandbox that was reported to the client. */
 	clear_mark(row->spec.id);
 	api_reply_json(d, c, 201, o);
 }
@@ -349,7 +349,7 @@ static void go_on_creating(
 	}
 }
 
-/* Nothing is written before everything is checked. */
+/* All checks precede the first write. */
 static int register_sandbox(
 	struct sbxd *d, struct spec *spec, const struct api_create_body *more, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_internal - what the files of api share: replies, the sandbox object, the calls.
+ * api_internal - functions that the files of api share: replies, the sandbox object, the calls.
  */
 #pragma once
 
@@ -16,11 +16,11 @@ void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, cons
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);
 /* From a negative errno of the store, settings or decoders. */
 void api_fail_errno(struct sbxd *d, struct conn *c, int r, const struct err *err);
-/* Whether r is no error; else it was replied. */
+/* Returns true if r is not an error; otherwise it has sent the error reply. */
 bool api_succeeded(struct sbxd *d, struct conn *c, int r, const struct err *err) MUST_CHECK;
 /* The same as an object, for a later reply with *ret_status. -ECANCELED: a start failed. */
 struct json_t *api_error(int r, const struct err *err, int *ret_status);
-/* Text of the outside as JSON: what is not UTF-8 cannot stand there and is replaced. */
+/* Converts external text to a JSON string; invalid UTF-8 is replaced. */
 struct json_t *api_text(const char *s);
 void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o);
 /* The row of req->ref, or a reply and false. */
@@ -41,8 +41,7 @@ int api_check_free(
 	struct sbxd *d, const char *name, const char *own_id, struct err *err) MUST_CHECK;
 /* Removes a sandbox with its rules; its keeper and its files follow. */
 int api_remove(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CHECK;
-/* api_run.c. Has a keeper started for a sandbox that has none; spec gets what the start has
- * decided. */
+/* api_run.c. Starts a keeper for a sandbox without one; spec gets the decisions of the start. */
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
 	struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandbox object of PROTOCOL.api: a row of the registry and what the keeper reports. */
+/* The sandbox object of PROTOCOL.api: a row of the registry and the keeper's state. */
 #include "api_internal.h"
 
 #include <errno.h>

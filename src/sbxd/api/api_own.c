@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services for which one sandbox may use its own credentials: recorded, then kept beside
- * the sandbox's spec.json, which its keeper cannot write, then told to its keeper. */
+/* Services for which one sandbox may use its own credentials. A change is recorded, stored in the
+ * directory of spec.json, which the keeper cannot write, and sent to the keeper. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "reload_reply.h"
 #include "src/sbxd/journal/journal.h"
 
-/* A name that no file has any more can still be taken off. */
+/* A service that no longer has a file can still be removed. */
 static int check_service(const struct api_own_body *own, struct err *err)
 {
 	struct services *set = api_load_services(err);
@@ -37,7 +37,7 @@ static int record_own(
 	return journal_append(d, &e, err);
 }
 
-/* *ret_changed: it was otherwise before. */
+/* ret_changed: the new value differs. */
 static int change_own(struct sbxd *d, const struct spec *spec, const struct api_own_body *own,
 	bool *ret_changed, struct err *err)
 {

@@ -97,7 +97,7 @@ void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *re
 	api_fail_errno(d, c, r, &err);
 }
 
-/* ---- what would be decided ---- */
+/* ---- policy check ---- */
 
 static const char *why_name(enum policy_why why)
 {

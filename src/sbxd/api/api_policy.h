@@ -22,7 +22,7 @@ struct policy *api_load_policy(const char *sandbox);
 struct json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule);
 /* Whether these rules can be added; else replies. */
 bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n);
-/* Adds all or none of them, with one change of the policy. The rules are taken over; `list` gets
- * an object for each, as POST /v1/policy/rules gives it. */
+/* Adds all or none of them, with one change of the policy. Takes ownership of the rules; `list`
+ * gets an object for each, as in the reply of POST /v1/policy/rules. */
 int api_rules_add(
 	struct sbxd *d, struct rule *v, size_t n, struct json_t *list, struct err *err) MUST_CHECK;

@@ -31,7 +31,7 @@ static bool need_rules(struct sbxd *d, struct conn *c)
 	return r == 0;
 }
 
-/* Written, recorded, put in place: in this order, so that each can still say no. */
+/* Written, recorded, renamed into place: in this order, so that each step can still fail. */
 static int save(struct sbxd *d, const struct journal_entry *e, struct err *err)
 {
 	struct rulebook *b = d->rulebook;
@@ -54,7 +54,7 @@ static int save(struct sbxd *d, const struct journal_entry *e, struct err *err)
 	return r;
 }
 
-/* The sandbox that a rule is for: its name in place of what was said, its id for the keeper. */
+/* Replaces the reference to a rule's sandbox by its name; returns its id for the keeper. */
 static bool find_scope(struct sbxd *d, struct conn *c, char **name, char id[SPEC_ID_LEN + 1])
 {
 	AUTO_ROW struct store_row row = {0};
@@ -174,7 +174,7 @@ int api_rules_add(struct sbxd *d, struct rule *v, size_t n, json_t *list, struct
 	return r;
 }
 
-/* The first resource that would not count because it names this host without a port; NULL: none. */
+/* Returns the first resource without effect because it names this host without a port, or NULL. */
 static const struct netrule *find_portless(const struct rule *rule)
 {
 	for (size_t i = 0; rule->effect == RULE_ALLOW && i < rule->n_net; i++) {
@@ -230,7 +230,7 @@ void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 /* ---- removing ---- */
 
-/* The keeper to tell: of the one sandbox that all these rules were for, else every one. */
+/* Finds the keeper to notify: the sandbox of all these rules, else all keepers (empty id). */
 static void find_keeper(struct sbxd *d, const struct rules *old, char id[SPEC_ID_LEN + 1])
 {
 	AUTO_ROW struct store_row row = {0};
@@ -299,7 +299,7 @@ void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 	if (!api_succeeded(d, c, r, &err))
 		return;
-	/* Rules may be there for one that is not: it can be named anyway. */
+	/* Rules may exist for a sandbox that does not: its name is accepted as it is. */
 	if (req->sandbox && store_get(d->store, req->sandbox, &row, NULL) == 0)
 		m.sandbox = row.spec.name;
 	if (need_rules(d, c))
@@ -368,7 +368,7 @@ static void add_counts(json_t *o, const struct rules *rules)
 		if (rule->group && rulebook_preset_of_group(rules->group[rule->group - 1].name))
 			continue;
 		own++;
-		/* Bounded: this is to warn, and looks at every rule for each. */
+		/* Limited: this is only a warning, and each check reads every rule. */
 		if (own <= MAX_LISTED && rule->effect == RULE_ALLOW)
 			useless += rulebook_covering_deny(rules, rule) != NULL;
 	}
@@ -391,7 +391,7 @@ static json_t *without_effect(const struct rules *rules)
 	return ids;
 }
 
-/* Those of the rules that had no effect before and have one now. */
+/* Adds the rules that had no effect before and have one now. */
 static void add_effective(json_t *o, const struct rules *rules, const json_t *ids)
 {
 	json_t *list = json_array();

@@ -61,7 +61,7 @@ int ports_prepare(struct sbxd *d, const struct spec *old, const struct spec *new
 	return r;
 }
 
-/* What the keeper could not open does not stay in the list of a publish. Gives the first one. */
+/* Removes ports that the keeper could not open from the list of a publish. Returns the first. */
 static const struct spec_port *take_back(struct sbxd *d, struct keeper *k,
 	const struct store_row *row, const struct spec_port *asked, size_t n)
 {
@@ -114,8 +114,8 @@ static const char *why_not_taken(const struct keeper *k, bool late)
 	return late ? "sbx-keeper did not respond in time" : NULL;
 }
 
-/* The keeper has answered, or will not: later.answer has what was asked about, later.number whether
- * it was a publish. */
+/* The keeper has answered, or will not. later.answer has the requested ports, later.number is
+ * nonzero for a publish. */
 static void finish_change(struct sbxd *d, struct conn *c, bool late)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -173,7 +173,7 @@ void api_on_ports(struct sbxd *d, struct keeper *k, uint32_t ask)
 		api_reply_ref(d, c, 200, k->id);
 }
 
-/* Waits for the keeper's answer when there is one to ask; `fn` answers when not. */
+/* Waits for the keeper's answer if there is a keeper; otherwise `fn` replies. */
 static void tell_and_wait(struct sbxd *d, struct conn *c, const struct spec *spec, conn_wait_fn *fn)
 {
 	struct keeper *k = keeper_find(d, spec->id);
@@ -284,7 +284,7 @@ void api_port_add(struct sbxd *d, struct conn *c, const struct api_request *req)
 	change_ports(d, c, &row.spec, &new, list_to_json(more, n), true);
 }
 
-/* Whether it is what DELETE named; one with any port of the host is named by the one it has now. */
+/* Whether DELETE named this port; a port with any host port is named by its current one. */
 static bool is_named(
 	const struct keeper *k, const struct spec_port *p, const struct api_request *req)
 {

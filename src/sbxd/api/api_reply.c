@@ -14,7 +14,7 @@ void api_reply_json(struct sbxd *d, struct conn *c, int status, json_t *o)
 	char *text = json_dumps(o, JSON_COMPACT);
 
 	json_decref(o);
-	/* Everything in it was UTF-8 when it came in, or was made so. */
+	/* All strings were validated or converted as UTF-8. */
 	assert(text);
 	conn_reply(d, c, status, text);
 	free(text);

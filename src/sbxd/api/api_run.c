@@ -107,7 +107,7 @@ static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, 
 	return 0;
 }
 
-/* Its keeper ends when the memory is kept; when it is not, DONE says why and it runs on. */
+/* The keeper exits after saving. If it cannot save, DONE has the reason and it keeps running. */
 static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
 {
 	bool has_ended = !keeper_find(d, c->wait_id);
@@ -170,7 +170,7 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	k = keeper_find(d, row.spec.id);
 	if (!k) {
-		kept_remove(row.spec.id); /* its programs end for good */
+		kept_remove(row.spec.id); /* its programs are lost */
 		api_reply_row(d, c, 200, &row);
 		return;
 	}
@@ -200,7 +200,7 @@ static struct keeper *need_running(struct sbxd *d, struct conn *c, const char *i
 	return NULL;
 }
 
-/* The guest's bytes never come this way, so a frame of ours is all that this fd may carry now. */
+/* Guest data does not use this path, so this frame is the only data on fd. */
 static void send_exec_error(int fd, const char *text)
 {
 	uint8_t frame[8 + KEEPER_MAX_TEXT];
@@ -233,8 +233,8 @@ static bool has_early_bytes(const struct conn *c)
 	return bufq_len(&c->in) || recv(c->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* The 101 is written first, because from the passing on the guest's bytes may follow on this very
- * socket. What fails after that is told as a frame of PROTOCOL.exec. */
+/* The 101 is written first: once the socket is passed on, guest data may follow on it. Later
+ * failures are reported as a frame of PROTOCOL.exec. */
 static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 {
 	char head[API_HTTP_HEAD_ROOM];
@@ -258,7 +258,7 @@ static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 		conn_close(d, c);
 		return;
 	}
-	/* conn_wait would put it into the loop again. */
+	/* conn_wait would add it to the loop again. */
 	c->wait = wait_handed;
 	c->deadline_ms = clock_mono_ms() + KEEPER_ANSWER_MS;
 	loop_timer_set(&d->loop, &c->timer, c->deadline_ms, c->timer.key);
@@ -289,7 +289,7 @@ static void wait_exec(struct sbxd *d, struct conn *c, bool late)
 	hand_over(d, c, k);
 }
 
-/* Asks for a sign of life when there was none lately, then continues in `fn`. */
+/* Pings a keeper that was silent lately, then continues in `fn`. */
 static void with_running(struct sbxd *d, struct conn *c, const char *ref, conn_wait_fn *fn)
 {
 	AUTO_ROW struct store_row row = {0};

@@ -216,7 +216,7 @@ static void wait_delete(struct sbxd *d, struct conn *c, bool late)
 	}
 }
 
-/* With its rules: they must not be there for a later one of its name. */
+/* Removes its rules too: they must not apply to a later sandbox of the same name. */
 static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, %s", spec->name, spec->id);
@@ -252,7 +252,7 @@ int api_remove(struct sbxd *d, const struct spec *spec, struct err *err)
 	api_watch_removed(d, spec);
 	vault_link_sweep(d);
 	if (k) {
-		/* The disk goes anyway: the guest needs no time to write to it. */
+		/* The disk is removed anyway: the guest needs no time to sync. */
 		k->removing = true;
 		keeper_stop(d, k, 0);
 	} else {

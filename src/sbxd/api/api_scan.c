@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file, a stream or a machine's memory that came with the request is handed on to the vault,
- * which looks for its values. */
+/* Passes a file, a stream or the memory of a VM from the request to the vault, which searches it
+ * for credential values. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ void api_secret_scan(struct sbxd *d, struct conn *c, const struct api_request *r
 
 	if (fd < 0)
 		return;
-	/* a vault is not made only to look for nothing */
+	/* do not create a vault only to search for nothing */
 	if (!vault_link_has_vault(d)) {
 		api_reply_json(d, c, 200,
 			json_pack("{s:i,s:i,s:i,s:i,s:i,s:[]}", "bytes", 0, "values", 0, "left_out",

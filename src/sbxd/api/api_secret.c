@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Credentials: what is known about them, never a value. The value of a new one is in a
- * descriptor that came with the request, and is handed on to the vault unread. */
+/* Credentials: metadata only, never a value. The value of a new one is in a descriptor of the
+ * request, which is passed to the vault unread. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 		  : split_words(meta->hosts));
 	json_object_set_new(
 		o, "env", s && !is_token ? service_envs(s) : split_words(s ? "" : meta->env));
-	/* one whose file was removed goes nowhere */
+	/* a service without a file is not used */
 	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
 	if (meta->kind == VAULT_CUSTOM) {
 		json_object_set_new(o, "header", api_text(meta->header));
@@ -223,7 +223,7 @@ void api_secrets(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	struct vault_op *op;
 
-	/* a vault is not made only to say that it is empty */
+	/* do not create a vault only to list nothing */
 	if (!vault_link_has_vault(d)) {
 		api_reply_json(d, c, 200, json_pack("{s:[]}", "secrets"));
 		return;

@@ -51,7 +51,7 @@ json_t *api_service_hosts(const struct service *s, unsigned values)
 	return list;
 }
 
-/* What a value of this service must look like: where USER:PASSWORD or ID:SECRET is wanted. */
+/* The expected form of a value of this service: USER:PASSWORD or ID:SECRET. */
 static const char *shape_of(const struct service *s)
 {
 	const char *shape = "token";
@@ -108,7 +108,7 @@ static bool is_allowed(struct policy *policy, const char *target)
 	struct policy_decision pd;
 	uint16_t port = 0;
 
-	/* a pattern is no target: what it stands for is not known here */
+	/* a pattern is not a target: its hosts are not known here */
 	if (api_parse_target(target, &host, &port, NULL) < 0)
 		return true;
 	op.host = &host;

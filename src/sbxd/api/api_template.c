@@ -100,7 +100,7 @@ static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *
 	size_t n = count_layers(id, disk);
 	AUTO_FREE char *top = disk_file(id, disk, 0), *layer = disk_file(id, disk, n + 1);
 
-	/* A top that was never made, or that the last freeze took. */
+	/* The top may not exist yet, or the last freeze may have renamed it. */
 	if (access(top, F_OK) == 0) {
 		if (n + 1 >= KEEPER_MAX_LAYERS - TEMPLATE_MAX_LAYERS)
 			return err_set(err, -EBUSY,
@@ -113,7 +113,7 @@ static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *
 	return 0;
 }
 
-/* With the lock that a keeper would hold. */
+/* Holds the lock that a keeper would hold. */
 static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),

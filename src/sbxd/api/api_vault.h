@@ -4,7 +4,7 @@
  *
  * How      api_vault_op, filled in, then api_vault_ask with the function that replies.
  * Trust    Requests of the same user. Values and dumps pass in descriptors that sbxd does not read.
- * Owns     Nothing: the request is vault_link's.
+ * Owns     Nothing: vault_link owns the request.
  * See      vault.h
  */
 #pragma once
@@ -16,9 +16,9 @@ typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
 
 /* NULL, and a reply, when there are too many. */
 struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what);
-/* The one descriptor that came along, or a reply (`why`) and -1. */
+/* Returns the one passed descriptor, or replies with `why` and returns -1. */
 int api_take_passed(struct sbxd *d, struct conn *c, const char *why);
-/* Lets the connection wait for the question. When it was answered, `reply` is called, or the reply
- * is what the vault could not do. It may be answered before this returns. */
+/* Makes the connection wait for the request. After the answer, calls `reply`, or replies with the
+ * vault's error. The answer may arrive before this function returns. */
 void api_vault_ask(
 	struct sbxd *d, struct conn *c, struct vault_op *op, api_vault_fn *reply, uint64_t ms);

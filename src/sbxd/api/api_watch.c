@@ -9,7 +9,7 @@
 #define SNAPSHOT_BATCH 16
 #define SNAPSHOT_AHEAD 65536 /* unsent bytes at which the snapshot waits for the reader */
 
-/* One line, on the heap; takes the object over. */
+/* Returns one line, on the heap; takes ownership of the object. */
 static char *make_line(uint64_t seq, const char *type, json_t *sandbox)
 {
 	json_t *o = json_pack("{s:I,s:s}", "seq", (json_int_t)seq, "type", type);
@@ -70,7 +70,7 @@ void api_watch(struct sbxd *d, struct conn *c, const struct api_request *req)
 	conn_start_watch(d, c);
 }
 
-/* A watcher whose snapshot has not come to this name yet will see it there. */
+/* A watcher whose snapshot has not reached this name yet gets it with the snapshot. */
 static void publish_line(struct sbxd *d, const char *line, const char *name, bool always)
 {
 	for (size_t i = 0; i < CONN_MAX; i++) {

@@ -16,7 +16,7 @@
 
 #define RELOAD_MS clock_limit_ms(4000)
 
-/* Notifies the keeper of `id`, or with NULL all of them, then replies with `answer` (taken over),
- * to which `not_taken` is added. */
+/* Notifies the keeper of `id`, or with NULL all of them, then replies with `answer` (takes
+ * ownership), with `not_taken` added. */
 void reload_reply(
 	struct sbxd *d, struct conn *c, int status, struct json_t *answer, const char *id);

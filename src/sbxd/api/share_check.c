@@ -11,7 +11,7 @@
 #include "lib/base/fs/walk.h"
 #include "lib/vm/share/place.h"
 
-/* One path, and the links on its way. */
+/* One path, and the symlinks in it. */
 struct way {
 	const char *typed;
 	char *link[WALK_MAX_LINKS];
@@ -42,7 +42,7 @@ static int on_part(
 	return 1;
 }
 
-/* realpath says what does not exist; what counts is where the walk arrived. */
+/* realpath only reports missing files; the result is where the walk arrived. */
 static int walk_it(const struct spec_workspace *w, struct way *way, struct err *err)
 {
 	AUTO_FREE char *real = NULL;

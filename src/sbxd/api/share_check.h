@@ -18,6 +18,6 @@
 #include "src/sbxd/state/state.h"
 #include "lib/rules/spec/spec.h"
 
-/* Replaces the host paths of `spec`. -ELOOP: a planted link; *ret_hint, on the heap, is then a
- * command for the path that it leads to, or NULL. -EINVAL: everything else. */
+/* Replaces the host paths of `spec`. Returns -ELOOP for a planted symlink; *ret_hint, on the heap,
+ * is then a command for its target, or NULL. Other errors are -EINVAL. */
 int share_check(struct sbxd *d, struct spec *spec, char **ret_hint, struct err *err) MUST_CHECK;
