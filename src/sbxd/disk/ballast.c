@@ -51,7 +51,7 @@ static uint64_t free_bytes(const char *dir)
 	return statfs(dir, &st) < 0 ? UINT64_MAX : (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
 }
 
-/* No more than this request needs: the next one finds a full disk again. */
+/* Removes only what this request needs: the next one may find a full disk again. */
 static void give_up(const char *dir)
 {
 	for (unsigned i = 0; i < BALLAST_PIECES && free_bytes(dir) < BALLAST_LOW; i++) {

@@ -21,5 +21,5 @@
 #define BALLAST_LOW (512u << 10)
 #define BALLAST_ENOUGH (64u << 20)
 
-/* `dir` is the state directory. is_needed: what follows must work on a full disk. */
+/* `dir` is the state directory. is_needed: the request must succeed on a full disk. */
 void ballast_look(const char *dir, bool is_needed);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * disk - the files of sandboxes and what sbxd does to them.
+ * disk - the files of sandboxes and their removal.
  *
  * How      wipe.h removes the directory of a sandbox, kept.h handles the memory of suspended
- *          sandboxes, templates.h pins and collects templates, images.h has snapshots created in
- *          the background, ballast.h reserves disk space.
+ *          sandboxes, templates.h pins and collects templates, images.h creates snapshots in the
+ *          background, ballast.h reserves disk space.
  * Trust    The user's own directories. Symbolic links are not followed.
  */
 #pragma once

@@ -115,7 +115,7 @@ void images_on_timer(struct sbxd *d)
 
 	if (im->child.pid) {
 		log_warn("creating a snapshot timed out: killed");
-		hands_signal(im->child.pidfd, HANDS_KILL_GROUP); /* its end follows */
+		hands_signal(im->child.pidfd, HANDS_KILL_GROUP); /* the exit follows */
 		return;
 	}
 	if (im->n == 0)

@@ -43,7 +43,7 @@ void kept_fit(struct spec *spec, bool accel)
 		spec->accel = last.accel;
 }
 
-/* image.json goes first: without it the rest is nothing. */
+/* image.json first: without it the other files are unused. */
 static void remove_folder(const char *id, const char *folder)
 {
 	static const char *const names[] = {"image.json", "ca", "state", "memory"};

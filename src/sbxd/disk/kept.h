@@ -21,10 +21,9 @@
 bool kept_is_there(const char *id);
 /* suspended_at and suspended_bytes. */
 void kept_describe(json_t *o, const char *id);
-/* The size of the machine whose memory is kept, and with accel its accelerator; nothing changes
- * when there is none. */
+/* Sets the size of the saved VM, and with accel its accelerator; no change without a snapshot. */
 void kept_fit(struct spec *spec, bool accel);
-/* Also what was put aside, and what an interrupted keeper has left. */
+/* Removes also invalid snapshots and files of an interrupted keeper. */
 void kept_remove(const char *id);
-/* Only what was put aside: the sandbox runs. */
+/* Removes only invalid snapshots: the sandbox runs. */
 void kept_remove_bad(const char *id);

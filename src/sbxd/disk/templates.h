@@ -13,8 +13,7 @@
 #include "src/sbxd/state/state.h"
 #include "lib/rules/spec/spec.h"
 
-/* Sets template_id when there is a template of that name; one that is missing is found out at
- * the start. */
+/* Sets template_id if a template of that name exists; a missing one is reported at the start. */
 void templates_pin(struct spec *spec);
 /* The same for a sandbox that is in the registry, which is changed too. */
 void templates_pin_row(struct sbxd *d, struct spec *spec);

@@ -64,7 +64,7 @@ int wipe_sandbox(const char *id)
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id), *specs = spec_dir(id);
 	int r = wipe_tree(specs);
 
-	/* The directory last: while it is there a sweep comes back. */
+	/* The directory last: while it exists, a sweep removes the rest. */
 	return r < 0 ? r : wipe_tree(dir);
 }
 

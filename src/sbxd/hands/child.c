@@ -39,7 +39,7 @@ pid_t child_parent_of(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (file_load(path, 4096, &text, &n, NULL) < 0)
 		return 0;
-	/* The name in parentheses may hold anything; the last one ends it. */
+	/* The name in parentheses may contain anything; the last parenthesis ends it. */
 	p = strrchr(text, ')');
 	if (!p || sscanf(p + 1, " %*c %d", &ppid) != 1)
 		return 0;

@@ -45,7 +45,7 @@ struct hands_child {
 	int pidfd;
 };
 
-/* How one has ended. */
+/* Exit status of a process. */
 struct hands_end {
 	bool was_killed;
 	int status; /* or the signal */
@@ -81,6 +81,6 @@ int hands_to_vault(struct err *err) MUST_CHECK;
 
 /* keeper_note.c: which process was started as the keeper of a sandbox. */
 int keeper_note_save(const char *id, pid_t pid, struct err *err) MUST_CHECK;
-/* A pidfd, or -ENOENT without a note, or -ESRCH when the process has ended: *ret_pid is its number
- * in both other cases. */
+/* Returns a pidfd, -ENOENT without a note, or -ESRCH if the process has exited. *ret_pid is its
+ * number except for -ENOENT. */
 int keeper_note_open(const char *id, pid_t *ret_pid) MUST_CHECK;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sbxd keeps when it is sealed: hands_seal of hands.h. */
+/* hands_seal of hands.h: the access that a sealed sbxd keeps. */
 #include "hands.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/jail/broker.h"
 #include "lib/os/jail/dirs.h"
 
-/* A rule needs the directory now, and it may be made later. */
+/* A Landlock rule needs an existing directory. */
 static int add_made(struct jail_dirs *d, enum paths_root root, bool rw, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(root, NULL);
@@ -30,7 +30,7 @@ static int fill_dirs(struct jail_dirs *d, struct err *err)
 	static const char *const shipped[] = {"services", "policies"};
 	int r;
 
-	/* Links come last: there may be more than the list has room for. */
+	/* Symlinks last: there may be more than the list can hold. */
 	for (size_t i = 0; i < ARRAY_LEN(readable); i++)
 		jail_dirs_add(d, xstrdup(readable[i]), false);
 	jail_dirs_add(d, xstrdup("/dev/null"), true);

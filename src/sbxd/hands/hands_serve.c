@@ -47,8 +47,8 @@ static bool are_fds(const struct worker_msg *q, size_t n_sockets)
 	return true;
 }
 
-/* In the child. Its own session: no terminal and no group of sbxd's takes it along, and it has a
- * group of its own to be killed by. */
+/* In the child. A new session: no terminal or process group of sbxd affects it, and its group can
+ * be killed as a whole. */
 static void become_program(const char *program, char *const *argv, char *const *env, const int *fds,
 	size_t n) __attribute__((noreturn));
 static void become_program(
@@ -111,7 +111,7 @@ static int start_program(const char *what, char *const *argv, bool whole_env,
 	return give_child(pid, a, err);
 }
 
-/* A later sbxd knows it by this note alone: without one it does not run. */
+/* A later sbxd identifies the keeper by this note only: without a note it does not run. */
 static int note_keeper(const char *id, struct worker_msg *a, struct err *err)
 {
 	struct rd rd = rd_init(slice_of(a->body, a->n));
@@ -177,7 +177,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	return start_program("keeper", argv, false, q, a, err);
 }
 
-/* Where its key is: the settings say it, not sbxd. */
+/* The settings decide where its key is, not sbxd. */
 static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	AUTO_SETTINGS struct settings set = {0};
@@ -218,8 +218,8 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) != 0;
 }
 
-/* Keepers of an earlier sbxd that this spawner has connected to: what their memory says of them
- * does not count. */
+/* Keepers of an earlier sbxd to which this spawner has connected: their own statements about
+ * themselves are not used. */
 static struct {
 	pid_t pid; /* 0: free */
 	int pidfd;
@@ -246,8 +246,8 @@ static size_t place_for(pid_t pid)
 	return place;
 }
 
-/* Who listens at its socket does not count: that is the last process that called listen there,
- * which the keeper chooses, or a stranger that has its number now. */
+/* The listener of its socket proves nothing: that is the last process that called listen, chosen by
+ * the keeper, or another process that has its number now. */
 static void remember_keeper(const char *id)
 {
 	pid_t pid = 0;
@@ -294,8 +294,8 @@ static bool is_below_ours(pid_t pid)
 	return false;
 }
 
-/* A child that was not reaped has its number for itself, also when it has ended: what it may have
- * forked has its group's number. */
+/* The number of a child that was not reaped is not reused, even after its exit: processes that it
+ * forked have its group's number. */
 static void send_signal(int fd, pid_t pid, enum hands_signal which)
 {
 	if (which == HANDS_KILL_GROUP &&
@@ -304,8 +304,8 @@ static void send_signal(int fd, pid_t pid, enum hands_signal which)
 	(void)pidfd_send_signal(fd, which == HANDS_TERM ? SIGTERM : SIGKILL, NULL, 0);
 }
 
-/* All are looked at before the first gets its signal: a qemu has no keeper any more after that. One
- * that may not be signalled does not save the other. */
+/* Checks all before the first signal: after that a QEMU has no keeper as its parent. A failed check
+ * does not stop the others. */
 static int serve_signal(const struct worker_msg *q, struct err *err)
 {
 	struct rd rd = rd_init(slice_of(q->body, q->n));
@@ -330,8 +330,8 @@ static int serve_signal(const struct worker_msg *q, struct err *err)
 	return 0;
 }
 
-/* The number of its group is not given to anybody else while one of the group lives; when the
- * number is that of a process, it is of the keeper itself or of a stranger. */
+/* The group's number is not reused while a member lives. If a process has that number, it is the
+ * keeper itself or another program. */
 static int serve_kill_rest(const struct worker_msg *q)
 {
 	struct rd rd = rd_init(slice_of(q->body, q->n));

@@ -8,7 +8,7 @@
  *          kernel's report of the listener at its socket are ignored: a keeper can choose both.
  * Trust    A file in the state directory, written by the spawner; a sbxd that is compromised can
  *          write it too. Reads /proc.
- * Owns     Nothing; the pidfd is the caller's.
+ * Owns     Nothing; the caller owns the pidfd.
  * See      hands_serve.c, keeper_adopt.c, hands_test.c
  */
 #include "hands.h"
@@ -28,8 +28,8 @@
 #define MAX_NOTE 64
 #define MAX_STAT 4096
 
-/* Clock ticks from boot to its start, as /proc says; 0 when there is none. Two processes that have
- * the same number one after the other differ in it. */
+/* Clock ticks from boot to the start of the process, from /proc; 0 on an error. They distinguish
+ * two processes that had the same number. */
 static uint64_t read_start(pid_t pid)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d/stat", (int)pid), *text = NULL;
@@ -38,8 +38,8 @@ static uint64_t read_start(pid_t pid)
 
 	if (file_load(path, MAX_STAT, &text, &n, NULL) < 0)
 		return 0;
-	/* The name in parentheses may hold anything; the last one ends the second field, and the
-	 * start is the 22nd. */
+	/* The name in parentheses may contain anything; the last parenthesis ends the second field.
+	 * The start is the 22nd. */
 	p = strrchr(text, ')');
 	for (unsigned i = 2; p && i < 22; i++)
 		p = strchr(p + 1, ' ');

@@ -38,7 +38,7 @@ int api_body_load(struct slice body, const char *const *allowed, json_t **ret, s
 	return allowed ? api_body_check(*ret, allowed, err) : 0;
 }
 
-/* What is answered at once and what is waited for cannot be in one call. */
+/* A call cannot combine immediate changes with one that waits. */
 static int check_alone(json_t *o, struct err *err)
 {
 	return json_object_get(o, "name") && json_object_get(o, "ports")
@@ -60,7 +60,7 @@ static int take_generation(json_t *o, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-/* The fields go over the old spec as JSON, so that one decoder judges both. */
+/* The fields are merged into the old spec as JSON, so that one decoder checks both. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err)
 {
@@ -257,7 +257,7 @@ static int take_end(json_t *o, uint64_t now_ms, struct rule *rule, struct err *e
 	return 0;
 }
 
-/* What an agent needs is for its own sandbox: such a rule never is for all of them. */
+/* Rules that an agent needs are for its own sandbox, never for all. */
 static bool is_agent_origin(const struct rule *rule)
 {
 	return rule->sandbox && rule->effect == RULE_ALLOW && str_starts(rule->origin, "agent:") &&

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_body - from the body of a request to fields. No I/O.
+ * api_body - decodes the bodies of requests. No I/O.
  *
- * How      One function per kind of body. Fields that a call does not know are refused.
+ * How      One function per kind of body. Unknown fields are rejected.
  * Trust    Requests of the same user.
- * Owns     Nothing; *ret belongs to the caller.
+ * Owns     Nothing; the caller owns *ret.
  * See      proto/PROTOCOL.api, api_body.c, api_secret_body.c, api_route_test.c, api_fuzz.c
  */
 #pragma once
@@ -17,7 +17,7 @@
 #define API_MAX_STOP_MS 3600000
 #define API_MAX_RULES 64 /* of a new sandbox */
 
-/* What the body of a create has in addition to the spec. */
+/* Fields of a create in addition to the spec. */
 struct api_create_body {
 	struct rule *rules; /* for the new sandbox only */
 	size_t n_rules;
@@ -25,7 +25,7 @@ struct api_create_body {
 	bool start, cold;
 };
 
-/* The body of a new policy: one of them is set. */
+/* The body of a new policy: exactly one is set. */
 struct api_policy {
 	char *preset, *text, *file;
 	bool lock; /* with the preset deny-all */
@@ -34,7 +34,7 @@ struct api_policy {
 /* The body of a credential: all but its value. The scope of meta is not filled in. */
 struct api_secret {
 	struct vault_meta meta;
-	struct vault_ref ref; /* VAULT_REF_NONE: the value comes in a descriptor */
+	struct vault_ref ref; /* VAULT_REF_NONE: the value is in a descriptor */
 	char *sandbox;	      /* NULL: for all */
 };
 
@@ -44,8 +44,8 @@ struct api_own_body {
 	bool is_own;
 };
 
-/* A JSON object with no other fields than `allowed`, which ends with NULL; NULL: it is checked
- * later. *ret must be freed in any case. */
+/* Loads a JSON object with fields of `allowed` only (ends with NULL; NULL: checked later). *ret
+ * must be freed in any case. */
 int api_body_load(
 	struct slice body, const char *const *allowed, json_t **ret, struct err *err) MUST_CHECK;
 int api_body_check(json_t *o, const char *const *allowed, struct err *err) MUST_CHECK;
@@ -54,8 +54,8 @@ int api_decode_create(struct slice body, uint64_t now_ms, struct spec *ret_spec,
 	struct api_create_body *ret, struct err *err) MUST_CHECK;
 void api_create_done(struct api_create_body *c);
 #define AUTO_API_CREATE CLEANUP(api_create_done)
-/* The new spec of PATCH: `old` with the body's fields put in. *ret_generation is what the body
- * asked for, 0 when it did not. */
+/* Decodes the new spec of PATCH: `old` with the fields of the body. *ret_generation is the
+ * requested one, 0 if the body has none. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err) MUST_CHECK;
 /* Bodies that may be omitted; values are untouched when they or the field are. */
@@ -70,10 +70,10 @@ int api_decode_secret(
 void api_secret_done(struct api_secret *s);
 #define AUTO_API_SECRET CLEANUP(api_secret_done)
 int api_decode_own(struct slice body, struct api_own_body *ret, struct err *err) MUST_CHECK;
-/* A rule with its scope, end, comment and origin; *ret must be all zero. */
+/* Decodes a rule with its scope, expiry, comment and origin; *ret must be all zero. */
 int api_decode_rule(
 	struct slice body, uint64_t now_ms, struct rule *ret, struct err *err) MUST_CHECK;
-/* "host", "host:port" or a URL; without a port that of the scheme, else 443. */
+/* "host", "host:port" or a URL. Default port: that of the scheme, else 443. */
 int api_parse_target(
 	const char *text, struct host *ret_host, uint16_t *ret_port, struct err *err) MUST_CHECK;
 /* The `ports` of a body, at least one; on the heap. */

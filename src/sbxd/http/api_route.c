@@ -79,7 +79,7 @@ struct query {
 		struct api_request *req, const struct query *q, const char *value, struct err *err);
 	size_t at;
 	uint64_t min, max; /* of a number */
-	const char *must;  /* what a number must be */
+	const char *must;  /* the valid range of a number */
 };
 
 static void *place_of(struct api_request *req, const struct query *q)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_route - from a request to the call it means. No I/O.
+ * api_route - finds the call of a request. No I/O.
  *
  * How      One table of method, pattern and call. `:ref` in a pattern is a sandbox's name or id.
- *          Query keys that a call does not know are refused.
+ *          Unknown query keys are rejected.
  * Trust    Requests of the same user.
  * Owns     Nothing; ref points into the request.
  * See      proto/PROTOCOL.api, api_body.h, api_route_test.c, api_fuzz.c
@@ -70,7 +70,7 @@ struct api_request {
 
 	const char *control; /* of a scan; NULL: none */
 
-	/* of pruning an audit log; one of both is set */
+	/* of pruning an audit log; exactly one is set */
 	uint64_t before_ms, keep_bytes;
 	bool has_keep, dry;
 

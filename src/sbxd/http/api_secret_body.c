@@ -13,7 +13,7 @@ void api_secret_done(struct api_secret *s)
 	*s = (struct api_secret){0};
 }
 
-/* One field of printable text; untouched when it does not exist. */
+/* Copies one field of printable text; buf is unchanged if it does not exist. */
 static int take_field(const json_t *o, const char *key, char *buf, size_t size, struct err *err)
 {
 	const json_t *v = json_object_get(o, key);

@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 
 #define CONN_IN_BYTES 16384
-#define CONN_MAX_FDS 4 /* that are read from one packet */
+#define CONN_MAX_FDS 4 /* accepted per packet */
 #define CONN_IDLE_MS 300000
 #define CONN_REQUEST_MS 10000
 #define CONN_WRITE_MS 30000
@@ -70,7 +70,7 @@ void conn_close(struct sbxd *d, struct conn *c)
 	free(c->out);
 	json_decref(c->later.answer);
 	*c = (struct conn){.fd = -1, .passed_fd = -1, .gen = (c->gen + 1) & 0xffffff};
-	/* Last: it may wake connections, and this one is not among them any more. */
+	/* Last: it may wake other connections, and this one is already closed. */
 	if (loss)
 		loss(d, id);
 }
@@ -139,12 +139,12 @@ static void start_reading(struct sbxd *d, struct conn *c)
 	c->ask_id = c->vault_op = 0;
 	fd_close(&c->passed_fd);
 	c->too_many_fds = false;
-	/* What was sent ahead is already here: only a writable socket makes the loop come back. */
+	/* Pipelined data is already buffered: only a writable socket wakes the loop. */
 	arm(d, c, bufq_len(&c->in) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	set_timer(d, c, CONN_IDLE_MS);
 }
 
-/* After a part of the reply went out. */
+/* Continues after a part of the reply was sent. */
 static void go_on_writing(struct sbxd *d, struct conn *c)
 {
 	if (!flush(d, c))
@@ -270,7 +270,7 @@ static void eat(struct sbxd *d, struct conn *c)
 		bufq_trim(&c->in);
 }
 
-/* The descriptors of one packet: the first is kept for the call that needs one. */
+/* Keeps the first descriptor of a packet for the call that needs one. */
 static void keep_passed(struct conn *c, struct msghdr *mh)
 {
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(mh); m; m = CMSG_NXTHDR(mh, m)) {
@@ -294,7 +294,7 @@ static void keep_passed(struct conn *c, struct msghdr *mh)
 		c->too_many_fds = true;
 }
 
-/* As bufq_fill, and takes along what was passed. */
+/* As bufq_fill, with passed descriptors. */
 static ssize_t fill(struct conn *c)
 {
 	union {
@@ -335,7 +335,7 @@ static void on_readable(struct sbxd *d, struct conn *c)
 	eat(d, c);
 }
 
-/* A watcher has nothing more to say: bytes or the end both end it. */
+/* A watcher sends nothing: data and end-of-file both close it. */
 static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
 {
 	if (events & (EPOLLIN | EPOLLRDHUP)) {
@@ -412,7 +412,7 @@ static bool is_same_user(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
 }
 
-/* One try: the peer gets a reason if it listens, and no place in the table either way. */
+/* One attempt to send the reason; the peer gets no slot either way. */
 static void turn_away(int fd, int status, const char *code, const char *why)
 {
 	char text[512], head[API_HTTP_HEAD_ROOM];
@@ -478,8 +478,8 @@ bool conns_owe(const struct sbxd *d)
 	for (size_t i = 0; i < CONN_MAX; i++) {
 		const struct conn *c = &d->conns->slot[i];
 
-		/* One that was just accepted has something to ask; one that had its answer may be
-		 * kept open for nothing. */
+		/* A new connection is about to send a request; a connection after its reply may
+		 * stay idle forever. */
 		if (c->state == CONN_WAITING || c->state == CONN_WRITING ||
 			(c->state == CONN_READING &&
 				(!c->answered || c->http.n || bufq_len(&c->in))))

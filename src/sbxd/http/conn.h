@@ -4,11 +4,11 @@
  *
  * How      A connection reads a request and passes it up (struct conn_ops). The function that
  *          handles the request replies with conn_reply or makes the connection wait with conn_wait:
- *          then the given function is called again on every change of that sandbox (conns_wake) and
- *          once, with `late`, at its deadline. A client that goes away loses its place, not the
- *          work: what runs is driven by the keepers' and wipes' own states. A call that must have
- *          no effect without a reply sets conn_on_loss.
- * Trust    Clients of the same uid; another uid gets 403 and nothing is read from it.
+ *          then the given function is called on every change of that sandbox (conns_wake) and once,
+ *          with `late`, at its deadline. A client that disconnects loses its slot, but its
+ *          operation continues, driven by the states of keepers and wipes. A call that must have no
+ *          effect without a reply sets conn_on_loss.
+ * Trust    Input: clients of the same uid. Another uid gets 403, and nothing is read from it.
  * Owns     Its fd, its request and its unsent bytes.
  * Limits   CONN_MAX connections; CONN_MAX_QUEUE unsent bytes for a watcher, then it is dropped.
  * See      tests/api
@@ -28,11 +28,11 @@ struct conn;
 typedef void conn_wait_fn(struct sbxd *d, struct conn *c, bool late);
 typedef void conn_loss_fn(struct sbxd *d, const char *id);
 
-/* What connections report. Each function but on_room replies, or makes the connection wait. */
+/* Callbacks of connections. Each except on_room replies, or makes the connection wait. */
 struct conn_ops {
 	void (*on_request)(struct sbxd *d, struct conn *c);
 	void (*on_malformed)(struct sbxd *d, struct conn *c, int status, const char *why);
-	/* A watcher can take more of its snapshot; false if it was closed. */
+	/* A watcher has room for more of its snapshot; false if it was closed. */
 	bool (*on_room)(struct sbxd *d, struct conn *c);
 };
 
@@ -49,7 +49,7 @@ struct conn {
 	enum conn_state state;
 	uint32_t gen;
 	int fd;
-	int passed_fd; /* came with the request, -1: none; a second one is refused */
+	int passed_fd; /* passed with the request, -1: none; a second one is rejected */
 	bool too_many_fds;
 	bool answered; /* at least once */
 	struct bufq in;
@@ -57,7 +57,7 @@ struct conn {
 	char *out;
 	size_t out_n, out_at, out_room;
 	struct loop_timer timer;
-	uint32_t armed; /* what epoll waits for */
+	uint32_t armed; /* events that epoll waits for */
 
 	/* while waiting */
 	conn_wait_fn *wait;
@@ -77,7 +77,7 @@ struct conn {
 
 	/* while watching */
 	bool live;
-	char cursor[SPEC_MAX_NAME + 1]; /* the snapshot has come so far */
+	char cursor[SPEC_MAX_NAME + 1]; /* last name of the snapshot that was sent */
 };
 
 struct conns {
@@ -90,14 +90,14 @@ struct conns {
 void conns_init(struct conns *cs, const struct conn_ops *ops);
 void conns_done(struct sbxd *d);
 void conn_on_accept(struct sbxd *d);
-/* At the end: accepts clients that connected before the socket was closed. */
+/* At exit: accepts clients that connected before the socket was closed. */
 void conns_accept_rest(struct sbxd *d);
 /* Whether a request has no reply yet; watchers and passed connections are not included. */
 bool conns_owe(const struct sbxd *d);
 void conn_on_event(struct sbxd *d, const struct loop_event *ev);
 void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
 
-/* A whole reply; `body` may be NULL. Ends the waiting. */
+/* Sends a complete reply; `body` may be NULL. Ends the wait. */
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
 /* Calls fn(id) if the connection ends before its next reply has been sent completely; NULL: no
@@ -106,12 +106,12 @@ void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id);
 void conn_close(struct sbxd *d, struct conn *c);
 /* Turns it into a watcher and sends the head. */
 void conn_start_watch(struct sbxd *d, struct conn *c);
-/* One chunk for a watcher; a slow one is dropped (and false given). */
+/* Sends one chunk to a watcher. A slow watcher is closed; then returns false. */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);
 size_t conn_unsent(const struct conn *c);
 /* Something changed about this sandbox; NULL: for all who wait. */
 void conns_wake(struct sbxd *d, const char *id);
 /* The connection that sent the request `ask_id` to the keeper of `id`; NULL if it was closed. */
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id);
-/* Takes it out of the loop, ready to be passed on: nothing is read from it any more. */
+/* Removes the connection from the loop before it is passed on: nothing more is read from it. */
 void conn_hand_over(struct sbxd *d, struct conn *c);

@@ -21,7 +21,7 @@
 int listen_check_folder(const char *dir, struct err *err) MUST_CHECK;
 /* An fd that holds the lock, or -EBUSY. */
 int listen_lock(struct err *err) MUST_CHECK;
-/* A listening fd, non-blocking. *ret_passed: it was passed in. */
+/* Returns a listening fd, non-blocking. *ret_passed: a service manager passed it. */
 int listen_open(bool *ret_passed, struct err *err) MUST_CHECK;
 /* Closes the socket for new clients; earlier ones can still be accepted. Not for a passed one. */
 void listen_end(int fd);

@@ -55,7 +55,7 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 	if (r == 0)
 		r = audit_append(j->audit, &ev, NULL, err);
 	if (r < 0) {
-		/* The next one opens it again, which also repairs what can be. */
+		/* The next append opens the log again, which also repairs it if possible. */
 		(void)audit_close(TAKE(j->audit), NULL);
 		loop_timer_clear(&d->loop, &j->timer);
 		return err_wrap(err, r, "nothing was changed: cannot write to the audit log");

@@ -25,7 +25,7 @@ struct journal {
 	struct loop_timer timer;
 };
 
-/* What happened, in words; NULL where there is nothing to say. */
+/* A record; fields that do not apply are NULL. */
 struct journal_entry {
 	enum audit_kind kind; /* AUDIT_KIND_POLICY_CHANGE, AUDIT_KIND_LIFECYCLE */
 	const char *action;
@@ -35,9 +35,9 @@ struct journal_entry {
 	uint64_t count;
 };
 
-/* On an error nothing was recorded: refuse the request. */
+/* On an error nothing was recorded: reject the request. */
 int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *err) MUST_CHECK;
-/* Signs and syncs what was appended. */
+/* Signs and syncs appended records. */
 int journal_sync(struct sbxd *d, struct err *err) MUST_CHECK;
 /* Loads the key and takes the log, for callers that need them before the first record. */
 int journal_open(struct sbxd *d, struct err *err) MUST_CHECK;

@@ -219,7 +219,7 @@ static void prune_by_settings(struct sbxd *d, const char *id)
 	}
 }
 
-/* One log, so that clients need not wait for all. */
+/* One log at a time, so that clients need not wait for all. */
 static void prune_next(struct sbxd *d)
 {
 	struct keep *k = d->keep;
@@ -242,7 +242,7 @@ void keep_on_timer(struct sbxd *d)
 
 	if (k->pid) {
 		log_warn("audit.keep: verification of the audit logs timed out: killed");
-		(void)kill(k->pid, SIGKILL); /* its end follows */
+		(void)kill(k->pid, SIGKILL); /* the exit follows */
 	} else if (k->list) {
 		prune_next(d);
 	} else if (load_rules(rules) == 0) {

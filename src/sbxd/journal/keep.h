@@ -26,7 +26,7 @@
 #define KEEP_MS clock_limit_ms(30 * 60 * 1000)
 #define KEEP_MAX_LIST (8 << 20)
 
-/* What is removed from a log; `by` is the setting, NULL for a request of a client. */
+/* Limits of the removal; `by` is the setting, NULL for a request of a client. */
 struct keep_rule {
 	uint64_t before_ms, keep_bytes;
 	bool is_dry;
@@ -36,7 +36,7 @@ struct keep_rule {
 struct keep {
 	pid_t pid; /* 0: no child */
 	int pidfd, out;
-	char *list; /* ids of good logs, one a line; NULL: nothing is being pruned */
+	char *list; /* ids of verified logs, one per line; NULL: not pruning */
 	size_t n, at;
 	struct loop_timer timer;
 };
