@@ -63,7 +63,7 @@ static const struct keeper_ops keeper_callbacks = {
 	.on_want_vault = vault_link_on_want,
 };
 
-/* It says which installation this is of, for who reads the command line. */
+/* --state is only for readers of the process list: it names the installation. */
 static void check_state(const char *said)
 {
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
@@ -95,8 +95,7 @@ static void parse_options(int argc, char **argv)
 		die("unexpected argument: see sbxd --help");
 }
 
-/* It has the key of the audit logs in its memory and the channels to the vault among its
- * descriptors. */
+/* Its memory has the key of the audit logs, its descriptors include the channels to the vault. */
 static void close_to_others(void)
 {
 	struct err err = {0};
@@ -190,7 +189,7 @@ static void set_up(struct sbxd *d)
 	rulebook_clean();
 	if (store_open(db, &d->store, &err) < 0)
 		die("%s", err.text);
-	/* The socket last: who can connect finds everything in its place. */
+	/* The socket last: a client that can connect finds everything ready. */
 	pool_sweep(d);
 	if (keepers_adopt(d, &err) < 0)
 		die("%s", err_text(&err, -EIO));
@@ -222,7 +221,7 @@ static void on_signal(struct sbxd *d)
 		d->quit = true;
 }
 
-/* Without it nothing can be started, stopped or adopted; the next sbxd has one. */
+/* Without the spawner nothing can be started, stopped or adopted; the next sbxd has a new one. */
 static void on_spawner_end(struct sbxd *d)
 {
 	if (d->failed)
@@ -277,8 +276,8 @@ static void handle_event(struct sbxd *d)
 		event_table[ev.key.kind].run_event(d, &ev);
 }
 
-/* Who has asked is answered before the end: a restart loses nobody's request. From the first
- * line on nobody can connect, and who comes starts the next sbxd, which waits for our lock. */
+/* Pending requests are answered before the exit: a restart loses none. The first line closes the
+ * socket; later clients start the next sbxd, which waits for our lock. */
 static void drain_clients(struct sbxd *d)
 {
 	struct loop_timer timer = {0};

@@ -37,8 +37,8 @@ static int know_process(struct sbxd *d, struct keeper *k, int pidfd, pid_t pid)
 	return keeper_watch_exit(d, k);
 }
 
-/* The process that was started as its keeper. One of an earlier version has no note: it is known by
- * its lock and its command line. Who listens at the socket is the keeper's choice. */
+/* Finds the keeper's process by its note. An earlier version has no note: its lock and command line
+ * identify it. The listener of the socket is not used: the keeper chooses it. */
 static int open_process(const char *id, pid_t *ret_pid)
 {
 	int fd = keeper_note_open(id, ret_pid);
@@ -75,7 +75,7 @@ static void find_process(struct sbxd *d, struct keeper *k)
 
 	if (fd >= 0 && know_process(d, k, fd, pid) < 0)
 		log_error("cannot watch the keeper of %s", k->id);
-	/* It has ended, and what it has forked holds its lock. */
+	/* The keeper has exited, and a process that it forked holds its lock. */
 	if (fd < 0 && k->pidfd < 0)
 		hands_kill_rest(k->id);
 }
@@ -85,7 +85,7 @@ void keeper_reconnect(struct sbxd *d, struct keeper *k)
 	int r;
 
 	if (!keeper_lock_is_held(k->id)) {
-		/* Started by a sbxd that died in the same moment, it may not have come so far. */
+		/* A keeper whose sbxd died right after the fork may not have its lock yet. */
 		if (k->pidfd < 0 && clock_mono_ms() - k->born_ms < KEEPER_BIRTH_MS &&
 			keeper_log_is_held(k->id))
 			keeper_set_timer(d, k);
@@ -134,8 +134,8 @@ static int adopt_removed(void *arg, const char *id)
 	return adopt_keeper(arg, id, true);
 }
 
-/* One whose end was noted while it still lived. What the registry does not know at all is not
- * touched: the registry may be the one that is wrong. */
+/* Adopts a keeper that was alive when its exit was noted. Ids unknown to the registry are not
+ * touched: the registry may be wrong. */
 static void adopt_folder(struct sbxd *d, const char *id)
 {
 	AUTO_ROW struct store_row row = {0};

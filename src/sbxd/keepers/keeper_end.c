@@ -50,7 +50,7 @@ static void read_last(const char *id, char *why, size_t size)
 	AUTO_FREE char *text = NULL;
 	size_t n;
 
-	/* A compromised keeper may have put a link there. */
+	/* A compromised keeper may have created a symlink. */
 	if (file_load_no_link(path, 4096, &text, &n, NULL) < 0)
 		return;
 	text[strcspn(text, "\n")] = '\0';

@@ -13,8 +13,8 @@
 
 #define MAX_CMDLINE 4096
 
-/* Whether a program of this user was started as `--id ID`. A keeper shows its descriptors to nobody
- * (lib/os/jail/broker.h), its command line to everybody. */
+/* Whether a program of this user was started with `--id ID`. Other processes cannot read a keeper's
+ * descriptors (lib/os/jail/broker.h), but can read its command line. */
 static bool is_keeper_of(pid_t pid, const char *id)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid);

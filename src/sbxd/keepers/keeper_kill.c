@@ -41,7 +41,7 @@ void keeper_note_qemu(struct keeper *k, uint32_t pid)
 	fd_close(&k->qemu_pidfd);
 	if (pid <= 1 || pid > INT32_MAX)
 		return;
-	/* First hold it, then look: the number cannot change hands in between. */
+	/* Open the pidfd before the check: the number cannot be reused in between. */
 	fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	if (fd >= 0 && descends_from((pid_t)pid, k->pid) && !has_ended(fd))
 		k->qemu_pidfd = fd;

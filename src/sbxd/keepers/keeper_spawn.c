@@ -15,7 +15,7 @@ static bool is_held(const char *id, const char *file)
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, file);
 	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
-	/* Given back at once by the close. */
+	/* The close releases the lock. */
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 

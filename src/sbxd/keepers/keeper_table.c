@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of keepers: a slot for each running sandbox, found by id, and what a slot says of the
- * sandbox's status. */
+/* The table of keepers: one slot per running sandbox, found by id, and the sandbox's status that
+ * follows from a slot. */
 #include "keepers_internal.h"
 
 #include <stdio.h>
@@ -99,7 +99,7 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	fd_close(&k->qemu_pidfd);
 	loop_timer_clear(&d->loop, &k->timer);
 	free(k->ports);
-	hands_sweep(); /* what a keeper that was killed has left */
+	hands_sweep(); /* processes that a killed keeper left behind */
 	*k = (struct keeper){
 		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
 }
@@ -165,7 +165,7 @@ void keeper_freshen(struct keeper *k)
 
 	if (k->sock < 0 || !k->has_state || k->ping_ms || now - k->last_word_ms < KEEPER_FRESH_MS)
 		return;
-	/* One that does not even empty its channel has been silent for long. */
+	/* A keeper with a full channel has been silent for long. */
 	note_owed(k,
 		chan_send_plain(k->sock, KEEPER_PING, 0, -1) == 0 ? now : now - KEEPER_PATIENCE_MS);
 }
@@ -184,7 +184,7 @@ static bool is_silent(const struct keeper *k)
 
 bool keeper_is_pending(const struct keeper *k)
 {
-	/* A spawned one that has not spoken yet is starting: that is known and needs no waiting. */
+	/* A spawned keeper without a message is starting: that needs no wait. */
 	if (!k->has_state)
 		return !k->child && !is_silent(k);
 	return k->ping_ms && !is_silent(k);

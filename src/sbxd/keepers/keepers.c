@@ -20,7 +20,7 @@ static bool same_state(const struct keeper_state *a, const struct keeper_state *
 	       strcmp(a->cold_why, b->cold_why) == 0;
 }
 
-/* It had to boot for lack of an image, and has just done so. */
+/* The VM had to boot for lack of a snapshot, and is now up. */
 static bool misses_image(const struct keeper_state *was, const struct keeper_state *is)
 {
 	return is->phase == KEEPER_RUNNING && was->phase == KEEPER_STARTING &&
@@ -71,7 +71,7 @@ static int take_hello(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 		reload_push(d, k);
 	else
 		reload_adopted(d, k);
-	/* The list may have changed while no sbxd was there to tell it. */
+	/* The list may have changed while no sbxd was running. */
 	k->ports_due = k->ports_due || !k->child;
 	ports_push(d, k);
 	return 0;
@@ -137,7 +137,7 @@ static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *
 							     : -EBADMSG;
 }
 
-/* It has closed its side, or may not be listened to: what is left is to see it end. */
+/* The keeper closed its side or violated the protocol: only its exit is awaited now. */
 static void lose_channel(struct sbxd *d, struct keeper *k, uint64_t grace_ms)
 {
 	uint64_t at = clock_mono_ms() + grace_ms;
@@ -148,7 +148,7 @@ static void lose_channel(struct sbxd *d, struct keeper *k, uint64_t grace_ms)
 	keeper_set_timer(d, k);
 }
 
-/* True while there may be more. */
+/* Returns true while there may be more messages. */
 static bool read_one(struct sbxd *d, struct keeper *k)
 {
 	struct ipc_msg msg = {.fd = -1};
@@ -187,7 +187,7 @@ static struct keeper *slot_at(struct sbxd *d, struct loop_key key)
 	return k->used && k->gen == key.gen ? k : NULL;
 }
 
-/* NULL when the slot was given back meanwhile. */
+/* Returns NULL if the slot was freed meanwhile. */
 static struct keeper *read_messages(struct sbxd *d, struct loop_key key)
 {
 	struct keeper *k = slot_at(d, key);
@@ -210,12 +210,12 @@ void keeper_on_message(struct sbxd *d, const struct loop_event *ev)
 
 void keeper_on_exit(struct sbxd *d, const struct loop_event *ev)
 {
-	struct keeper *k = read_messages(d, ev->key); /* its last words say why */
+	struct keeper *k = read_messages(d, ev->key); /* its last message has the reason */
 
 	if (!k)
 		return;
-	/* What it may have forked has its group's number and goes with it: nobody else has the
-	 * number before it is waited for. */
+	/* Processes that it forked have its group's number and are killed too. The number is not
+	 * reused before the keeper is reaped. */
 	if (k->child)
 		hands_signal(k->pidfd, HANDS_KILL_GROUP);
 	else

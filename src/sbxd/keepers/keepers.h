@@ -28,7 +28,7 @@
 struct keeper {
 	bool used;
 	uint32_t gen;
-	int32_t next; /* in its bucket, -1 at the end */
+	int32_t next; /* in its bucket, -1: last */
 	char id[SPEC_ID_LEN + 1];
 	int sock, pidfd, qemu_pidfd;
 	pid_t pid;  /* 0: not known yet (adopted, not connected) */
@@ -42,30 +42,30 @@ struct keeper {
 	uint64_t kill_at_ms;	 /* 0: not to be killed */
 	uint64_t stop_asked_ms;
 	bool asked_stop, removing;
-	bool seeking;		/* adopted, its channel is not made yet */
-	bool broken;		/* it broke the rules of its channel */
-	uint64_t used_stamp_ms; /* wall, as last written to the registry */
-	bool other_build;	/* it may be older and not know all messages */
+	bool seeking;		/* adopted, without a channel yet */
+	bool broken;		/* violated the protocol of its channel */
+	uint64_t used_stamp_ms; /* wall clock, as last written to the registry */
+	bool other_build;	/* may be older and lack some messages */
 	struct {
 		uint64_t want, sent, done; /* numbers of changes: see reload.h */
 		uint32_t ask;		   /* under way, 0: none is */
 		char why[160];		   /* its error for the last one */
 	} reload;
 	struct keeper_ports *ports; /* its last report; NULL: none yet. See ports.h */
-	bool ports_due;		    /* the list has to be sent */
-	bool wants_vault;	    /* it waits for a channel: see vault_channels.c */
+	bool ports_due;		    /* the list must be sent */
+	bool wants_vault;	    /* waits for a channel: see vault_channels.c */
 	uint64_t vault_given_ms;    /* when it got the last one */
 	struct pool_seat pool;
 	struct loop_timer timer;
 };
 
-/* What keepers report. `ask` is the number of the question (keeper_next_ask). */
+/* Callbacks for keepers. `ask` is the number of the request (keeper_next_ask). */
 struct keeper_ops {
-	/* What clients see of the sandbox has changed. */
+	/* The state of the sandbox that clients see has changed. */
 	void (*on_change)(struct sbxd *d, const char *id);
 	void (*on_done)(struct sbxd *d, const struct keeper *k, uint32_t ask,
 		const struct keeper_done *done);
-	/* < 0: the keeper breaks the rules of its channel. */
+	/* Returns < 0 if the keeper violates the protocol. */
 	int (*on_stats)(struct sbxd *d, const struct keeper *k, uint32_t ask,
 		const struct keeper_stats *stats);
 	void (*on_frozen)(struct sbxd *d, const struct keeper *k, uint32_t ask,
@@ -94,11 +94,11 @@ void keeper_on_timer(struct sbxd *d, const struct loop_event *ev);
 /* Not an unclaimed one of the pool. */
 struct keeper *keeper_find(struct sbxd *d, const char *id);
 bool keeper_is_pooled(const struct keeper *k);
-/* It is a sandbox's: not free, and not in the pool. */
+/* Belongs to a sandbox: not free, and not in the pool. */
 bool keeper_is_owned(const struct keeper *k);
-/* Makes directories and spec.json and starts the program. cold: it is to boot in any case. */
+/* Creates directories and spec.json and starts the program. cold: boot in any case. */
 int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
-/* Asks it to stop, and kills it when it takes too long. */
+/* Requests a stop, and kills the keeper if it takes too long. */
 void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);
 /* Pings when its last word is old and none is owed. */
 void keeper_freshen(struct keeper *k);

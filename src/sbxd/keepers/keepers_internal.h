@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keepers_internal - what the files of keepers share. A file uses the files named below its own.
+ * keepers_internal - shared by the files of keepers. A file uses the files named below its own.
  */
 #pragma once
 
@@ -18,42 +18,42 @@
 /* pool.c */
 void pool_on_state(struct sbxd *d, struct keeper *k);
 bool pool_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
-/* True when nothing is left to be done about its end. */
+/* Returns true if the exit needs no further handling. */
 bool pool_on_exit(struct sbxd *d, struct keeper *k);
 
-/* ports.c: a PORTS_ARE; < 0: it breaks the rules. */
+/* ports.c: handles PORTS_ARE; < 0 on a protocol violation. */
 int ports_on_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
-/* Tells what is due, if it can be told now. */
+/* Sends a due list, if the channel has room. */
 void ports_push(struct sbxd *d, struct keeper *k);
 
 /* reload.c: at the first HELLO of a keeper that another sbxd started. */
 void reload_adopted(struct sbxd *d, struct keeper *k);
-/* Sends what is due, if it can be sent now. */
+/* Sends a due RELOAD, if the channel has room. */
 void reload_push(struct sbxd *d, struct keeper *k);
 /* True when this was the answer to a RELOAD. */
 bool reload_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
 
-/* keeper_adopt.c: tries again to reach an adopted one; gives the slot back when nobody holds its
+/* keeper_adopt.c: tries again to reach an adopted keeper; frees the slot if no process holds its
  * lock. */
 void keeper_reconnect(struct sbxd *d, struct keeper *k);
 
-/* keeper_spawn.c: as keeper_spawn for the pool: with --pool, and without a word in the registry. */
+/* keeper_spawn.c: as keeper_spawn, but for the pool: with --pool, and without a registry entry. */
 int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct pool_seat *seat,
 	struct err *err) MUST_CHECK;
 /* The two directories and spec.json. */
 int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
 /* True when a process holds the sandbox's lock. */
 bool keeper_lock_is_held(const char *id);
-/* True when a process that was started as its keeper, or a child of it, still has its log open:
- * from the fork on, when the lock is not taken yet. */
+/* Returns true if a process that was started as its keeper, or its child, still has its log open:
+ * true from the fork on, before the lock is taken. */
 bool keeper_log_is_held(const char *id);
 
-/* keeper_end.c: the process is gone: notes it in the registry, cleans, wakes who waits. */
+/* keeper_end.c: the process has exited: updates the registry, cleans up, wakes waiting clients. */
 void keeper_gone(struct sbxd *d, struct keeper *k);
 
 /* keeper_kill.c: SIGKILL to its group and to qemu; the exit event does the rest. */
 void keeper_kill(struct keeper *k);
-/* Remembers the process behind the pid when it truly descends from the keeper. */
+/* Stores a pidfd for the pid if the process really descends from the keeper. */
 void keeper_note_qemu(struct keeper *k, uint32_t pid);
 
 /* keeper_holder.c: the process that holds the lock, for a keeper that cannot be reached: a pidfd,

@@ -33,7 +33,7 @@ static void remove_file(const char *id, const char *name)
 	(void)unlink(path);
 }
 
-/* What is left of a machine in the directory of a sandbox that has never run. */
+/* Removes the files of a VM from the directory of a sandbox that never ran. */
 static void remove_machine(const char *id)
 {
 	static const char *const names[] = {"root.qcow2", "docker.qcow2", MARK};
@@ -55,7 +55,7 @@ static bool is_class(const struct pool_class *a, const struct pool_class *b)
 	       a->accel == b->accel && strcmp(a->template_id, b->template_id) == 0;
 }
 
-/* How many there should be, and the spec of one; 0 when there is no such template. */
+/* Reads the wanted number and fills in the spec; 0 if the template does not exist. */
 static size_t read_wish(struct spec *spec)
 {
 	AUTO_SETTINGS struct settings set = {0};
@@ -103,7 +103,7 @@ static uint64_t pause_ms(const struct pool *p)
 	return MIN(ms, (uint64_t)POOL_MAX_AGAIN_MS);
 }
 
-/* Its end follows. */
+/* The exit follows. */
 static void end_one(struct sbxd *d, struct keeper *k)
 {
 	log_info("stopping the unclaimed VM %s", k->id);
@@ -207,7 +207,7 @@ void pool_on_state(struct sbxd *d, struct keeper *k)
 	pool_look(d);
 }
 
-/* ---- its end ---- */
+/* ---- exit ---- */
 
 static void reap_machine(const struct keeper *k)
 {
@@ -217,7 +217,7 @@ static void reap_machine(const struct keeper *k)
 		(void)!hands_reap(k->pid, &end);
 }
 
-/* Killed, and gone when this returns: for what cannot wait. */
+/* Kills the keeper and waits for its exit, for callers that cannot wait for the event. */
 static bool end_now(struct sbxd *d, struct keeper *k)
 {
 	struct pollfd p = {.fd = k->pidfd, .events = POLLIN};
@@ -301,7 +301,7 @@ bool pool_on_exit(struct sbxd *d, struct keeper *k)
 
 /* ---- a sandbox for it ---- */
 
-/* Who leaves the accelerator open has the setting's, and so has the pool. */
+/* A spec without an accelerator uses the setting, and so does the pool. */
 static bool fits_spec(const struct keeper *k, const struct spec *spec)
 {
 	const struct pool_class *c = &k->pool.class;
@@ -336,7 +336,7 @@ void pool_take(struct sbxd *d, const char *id)
 	pool_look(d);
 }
 
-/* From here on it is a keeper like any other, but that it may still say no. */
+/* From now on an ordinary keeper, except that it may still reject the claim. */
 static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *spec, struct err *err)
 {
 	AUTO_FREE char *dir = NULL;
@@ -346,8 +346,7 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 		r = store_stamp(d->store, spec->id, STORE_STARTED, clock_wall_ms(), "", err);
 	if (r < 0)
 		return r;
-	/* Before CLAIM: a sbxd that comes after this one must not end a machine that is
-	 * somebody's. */
+	/* Before CLAIM: the next sbxd must not stop a VM that belongs to a sandbox. */
 	remove_file(spec->id, MARK);
 	k->pool.ask = keeper_next_ask(d);
 	k->pool.accel = spec->accel;
@@ -450,8 +449,7 @@ void pool_done(struct sbxd *d)
 {
 	for (size_t i = 0; i < KEEPER_MAX; i++)
 		if (d->keepers->slot[i].used && keeper_is_pooled(&d->keepers->slot[i]))
-			keeper_kill(
-				&d->keepers->slot[i]); /* all at once, then each is waited for */
+			keeper_kill(&d->keepers->slot[i]); /* all, then waits for each */
 	for (size_t i = 0; i < KEEPER_MAX; i++) {
 		struct keeper *k = &d->keepers->slot[i];
 		bool is_taken = k->pool.is_taken;
@@ -461,7 +459,7 @@ void pool_done(struct sbxd *d)
 			continue;
 		memcpy(id, k->id, sizeof(id));
 		if (!end_now(d, k))
-			continue; /* it ends when it sees that sbxd is gone */
+			continue; /* it exits when sbxd exits */
 		wipe_runtime(id);
 		if (is_taken)
 			remove_machine(id);

@@ -27,18 +27,18 @@
 #include "lib/rules/spec/spec.h"
 
 #define POOL_MAX 16
-#define POOL_DELAY_MS 1500	 /* before another one is made */
-#define POOL_AGAIN_MS 5000	 /* after one that came to nothing; doubled each time ... */
-#define POOL_MAX_AGAIN_MS 300000 /* ... up to this */
+#define POOL_DELAY_MS 1500		       /* before another VM is started */
+#define POOL_AGAIN_MS 5000		       /* after a failure; doubled each time ... */
+#define POOL_MAX_AGAIN_MS 300000	       /* ... up to this */
 #define POOL_RESTORE_MS clock_limit_ms(120000) /* from its start until it can be claimed */
-#define POOL_TAKEN_MS 60000 /* from the making of a sandbox to its start; then it is ended */
-#define POOL_END_MS 2000    /* for a killed one to be gone */
+#define POOL_TAKEN_MS 60000 /* from creation of a sandbox to its start; then the VM is stopped */
+#define POOL_END_MS 2000    /* to wait for the exit of a killed keeper */
 
 struct keeper;
 
 enum pool_place {
 	POOL_NONE,    /* an ordinary keeper */
-	POOL_WAITS,   /* nobody's, or of a sandbox that was made and not started */
+	POOL_WAITS,   /* unclaimed, or its sandbox was created and not started */
 	POOL_CLAIMED, /* CLAIM is not answered yet */
 };
 
@@ -60,28 +60,28 @@ struct pool_seat {
 };
 
 struct pool {
-	unsigned n_failed; /* one after the other */
+	unsigned n_failed; /* in a row */
 	struct loop_timer timer;
 };
 
 /* Before keepers are adopted: removes what another sbxd has left. */
 void pool_sweep(struct sbxd *d);
-/* Ends those that wait, and removes them. */
+/* Stops and removes the waiting VMs. */
 void pool_done(struct sbxd *d);
 /* Settings, templates or images may have changed. */
 void pool_look(struct sbxd *d);
-/* There is a new memory image: what failed for lack of one may work now. */
+/* A new snapshot exists: a start that failed for lack of one may succeed now. */
 void pool_on_image(struct sbxd *d);
 void pool_on_timer(struct sbxd *d);
-/* How many can be claimed, and how many there should be. */
+/* Numbers of VMs: claimable, and wanted. */
 void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
 
 /* Gives a new sandbox the id of a machine that fits, if there is one. pool_take when it is in
  * the registry. */
 void pool_offer(struct sbxd *d, struct spec *spec);
 void pool_take(struct sbxd *d, const char *id);
-/* True when the sandbox's machine has waited for it and is told to continue. False: start it; what
- * waited is gone. */
+/* Returns true if a VM was waiting for the sandbox and continues. False: start the sandbox; the
+ * waiting VM was removed. */
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);
 /* The sandbox is being removed. */
 void pool_drop(struct sbxd *d, const char *id);

@@ -19,7 +19,7 @@
 
 struct keeper;
 
-/* What the keeper said of this port; NULL: nothing yet. */
+/* Returns the state of this port reported by the keeper; NULL: none yet. */
 const struct keeper_port *ports_find_state(const struct keeper *k, const struct spec_port *p);
 /* The name of another sandbox that has it open now; false when none has. */
 bool ports_find_owner(
@@ -28,5 +28,5 @@ bool ports_find_owner(
 void ports_explain(
 	struct sbxd *d, const char *id, const struct spec_port *p, int code, char *buf, size_t n);
 bool ports_can_send(const struct keeper *k);
-/* The number of the question, 0 when it could not be asked. */
+/* Returns the number of the request, 0 if it could not be sent. */
 uint32_t ports_send(struct sbxd *d, struct keeper *k, const struct spec *spec);

@@ -21,7 +21,7 @@ void reload_push(struct sbxd *d, struct keeper *k)
 		k->other_build || is_ending(k) || store_get(d->store, k->id, &row, NULL) < 0)
 		return;
 	ask = keeper_next_ask(d);
-	/* One whose channel is full is tried again after its next word. */
+	/* If the channel is full, it is tried again after the keeper's next message. */
 	if (keeper_ask_reload(k->sock, ask, row.spec.name) < 0)
 		return;
 	k->reload.ask = ask;

@@ -25,7 +25,7 @@ struct rulebook {
 	bool exists;
 	struct err fault;  /* empty: none */
 	uint64_t revision; /* another one after every change */
-	bool fresh;	   /* seen is the file that rules came from */
+	bool fresh;	   /* rules are from the file in `seen` */
 	struct stat seen;
 	char *prepared; /* a file that waits for its commit */
 	char hash[65];	/* SHA-256 of it, in hex */
@@ -35,17 +35,17 @@ void rulebook_done(struct rulebook *b);
 void rulebook_refresh(struct rulebook *b);
 /* As rulebook_refresh; -ENOENT or -EBADMSG with a sentence when there are no rules to change. */
 int rulebook_need(struct rulebook *b, struct err *err) MUST_CHECK;
-/* Drops what was changed in memory but not committed. */
+/* Drops uncommitted changes in memory. */
 void rulebook_abandon(struct rulebook *b);
 int rulebook_prepare(struct rulebook *b, struct err *err) MUST_CHECK;
 int rulebook_commit(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Takes the file away: everything is denied then. -ENOENT when there is none. */
 int rulebook_erase(struct rulebook *b, struct err *err) MUST_CHECK;
-/* Files that a crash left behind. Before anything else. */
+/* Removes files that a crash left behind. Must be called first. */
 void rulebook_clean(void);
 /* The text of the file, on the heap. -ENOENT when there is none. */
 int rulebook_text(char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
-/* New rules in memory: from a text that somebody gives, or a preset that comes with sbx. */
+/* New rules in memory: from a given text, or from a preset of the installation. */
 int rulebook_import(struct rulebook *b, struct slice text, const char *name, uint64_t now_ms,
 	struct err *err) MUST_CHECK;
 /* lock: deny-all with a deny rule that no allow rule overrides. */

@@ -104,7 +104,7 @@ static struct rule copy_rule(const struct rule *rule)
 	struct rule copy = {0};
 
 	line[strlen(line) - (rule->comment ? strlen(rule->comment) + 4 : 0)] = '\0';
-	/* What was printed is what was read. */
+	/* Formatting and parsing must be inverse. */
 	if (rule_parse(slice_from_str(line), &copy, NULL) < 0)
 		abort();
 	copy.comment = rule->comment ? xstrdup(rule->comment) : NULL;
@@ -140,7 +140,7 @@ static int say_missing(const struct rulebook_match *m, const struct netrule *net
 		m->sandbox ? m->sandbox : "");
 }
 
-/* Each wanted thing must be somewhere, or nothing is changed. */
+/* Each named id or resource must exist, or nothing is changed. */
 static int check_there(const struct rules *rules, const struct rulebook_match *m, struct err *err)
 {
 	if (m->id)
@@ -180,7 +180,7 @@ static void take_nets(struct rule *rule, const struct rule *what)
 	rule->n_net = to;
 }
 
-/* Keeps what `keep` says, in one pass. */
+/* Keeps the rules that match `keep`, in one pass. */
 static void filter_rules(
 	struct rules *rules, bool (*keep)(const struct rule *, const void *), const void *arg)
 {
@@ -208,7 +208,7 @@ static void keep_old(struct rules *old, const struct rule *rule)
 {
 	struct rule copy = copy_rule(rule);
 
-	/* No larger than the list it comes from, which was within the limits. */
+	/* At most as large as the source list, which was within the limits. */
 	if (rules_add(old, &copy, NULL) < 0)
 		abort();
 }
@@ -417,7 +417,7 @@ int rulebook_check_ids(const struct rules *rules, struct err *err)
 	return 0;
 }
 
-/* ---- what a deny makes useless ---- */
+/* ---- rules without effect ---- */
 
 static bool covers_resource(const struct rule *deny, const struct netrule *x,
 	const struct rule *allow, const struct netrule *y)

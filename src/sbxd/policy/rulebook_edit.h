@@ -18,18 +18,17 @@
 
 extern const char *const rulebook_presets[RULEBOOK_N_PRESETS + 1]; /* NULL at the end */
 
-/* Which rules: by id, or by scope and perhaps effect and resources. */
+/* Selects rules: by id, or by scope and optionally effect and resources. */
 struct rulebook_match {
 	const char *id;	     /* NULL: the others count */
 	const char *sandbox; /* NULL: rules for every sandbox */
 	bool any_effect;
 	enum rule_effect effect;
-	const struct rule *resources; /* its resources are taken out of the rules that have them */
+	const struct rule *resources; /* resources to remove from the rules that have them */
 };
 
 bool rulebook_is_preset(const char *name);
-/* The preset whose groups are in there; NULL when there is none. deny-all has a group without
- * rules. */
+/* Returns the preset whose groups the rules have, or NULL. deny-all has a group without rules. */
 const char *rulebook_preset(const struct rules *rules);
 /* deny-all with its deny rule: no allow rule has an effect. */
 bool rulebook_is_locked(const struct rules *rules);
@@ -37,25 +36,25 @@ bool rulebook_is_locked(const struct rules *rules);
 const char *rulebook_preset_of_group(const char *group);
 
 const struct rule *rulebook_find(const struct rules *rules, const char *id);
-/* One that says the same: effect, resources, scope, end. */
+/* Returns a rule with the same effect, resources, scope and expiry, or NULL. */
 const struct rule *rulebook_find_same(const struct rules *rules, const struct rule *rule);
-/* Takes out what matches; what was changed or taken out is in *ret_old as it was before.
- * -ENOENT with a sentence when an id or a resource is nowhere: then nothing was changed. */
+/* Removes the matching rules; *ret_old gets the previous version of changed and removed ones.
+ * Returns -ENOENT if an id or a resource does not exist; nothing is changed then. */
 int rulebook_remove(struct rules *rules, const struct rulebook_match *m, struct rules *ret_old,
 	struct err *err) MUST_CHECK;
-/* How many rules were for this sandbox; they are for `to` now, or gone when it is NULL. */
+/* Moves this sandbox's rules to `to`, or removes them if NULL. Returns their number. */
 size_t rulebook_move_scope(struct rules *rules, const char *sandbox, const char *to);
-/* Rules for a sandbox that is only being made: what a former one of its name left. An imported file
- * may name those to come. */
+/* Removes rules that a former sandbox of the same name left, before one is created. An imported
+ * file may name future sandboxes; those rules stay. */
 size_t rulebook_drop_left_over(struct rules *rules, const char *sandbox);
 size_t rulebook_count_scope(const struct rules *rules, const char *sandbox);
 void rulebook_drop_over(struct rules *rules, uint64_t now_ms);
-/* The preset's rules in place of those of any preset before; *preset is empty afterwards. */
+/* Replaces the rules of any earlier preset; *preset is empty afterwards. */
 int rulebook_set_preset(
 	struct rules *rules, struct rules *preset, const char *name, struct err *err) MUST_CHECK;
 /* Ids, origins and times for rules that have none. */
 void rulebook_complete(struct rules *rules, const char *origin, uint64_t now_ms);
 /* -EINVAL, naming the line, when two rules have one id. */
 int rulebook_check_ids(const struct rules *rules, struct err *err) MUST_CHECK;
-/* A deny that forbids all that this allow opens, for as long as it would; NULL when none does. */
+/* Returns a deny rule that covers this allow rule completely and at least as long, or NULL. */
 const struct rule *rulebook_covering_deny(const struct rules *rules, const struct rule *allow);

@@ -17,8 +17,8 @@
 /* to NULL: the rules go. *ret_n is how many there are. */
 int scope_prepare(struct sbxd *d, const char *sandbox, const char *to, uint64_t *ret_n,
 	struct err *err) MUST_CHECK;
-/* 0 also when there was nothing to do. */
+/* Returns 0 also if there was nothing to do. */
 int scope_commit(struct sbxd *d, struct err *err) MUST_CHECK;
 void scope_abandon(struct sbxd *d);
-/* Before a sandbox of this name is made. */
+/* Before a sandbox of this name is created. */
 int scope_drop_left_over(struct sbxd *d, const char *sandbox, struct err *err) MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as a connection would bring them: request, route, body. */
+/* Parses input in the order of a connection: request, route, body. */
 #include "src/sbxd/http/api_body.h"
 #include "src/sbxd/http/api_route.h"
 #include "lib/base/mem.h"

@@ -378,7 +378,7 @@ static void targets_are_hosts_and_urls(void **state)
 	}
 }
 
-/* What a credential is, and never its value. */
+/* Metadata of a credential, never its value. */
 static void secrets_are_decoded(void **state)
 {
 	static const char custom[] =

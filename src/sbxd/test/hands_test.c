@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner of sbxd: what it starts, signals and connects to, and what it refuses. */
+/* The spawner of sbxd: programs, signals and connections, and rejected requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,13 +28,13 @@
 #define ID "0123456789ab"
 #define OTHER_ID "ba9876543210"
 #define STALE_ID "00112233aabb"
-#define EXITS "000000000007" /* the program below ends at once */
+#define EXITS "000000000007" /* the program below exits immediately */
 #define GONE_MS 10000
 
 static char dir[] = "/tmp/sbx-hands-XXXXXX";
 static char log_path[64];
 
-/* Says how it was started, then waits; stands for sbx-keeper and sbx-vault-run. */
+/* Prints how it was started, then waits; replaces sbx-keeper and sbx-vault-run. */
 static const char program[] =
 	"#!/bin/sh\n"
 	"echo \"args $*\"\n"
@@ -55,7 +55,7 @@ static int new_log(void)
 	return fd;
 }
 
-/* What the program has said, once it has said `word`. */
+/* Returns the output of the program, once it contains `word`. */
 static char *wait_for(const char *word)
 {
 	for (int i = 0; i < GONE_MS / 20; i++) {
@@ -135,7 +135,7 @@ static void a_keeper_has_its_id_its_channel_and_a_session(void **state)
 	assert_non_null(strstr(said, "fd 0 /dev/null\n"));
 	assert_non_null(strstr(said, "fd 3 socket:["));
 	assert_null(strstr(said, "fd 4 "));
-	/* what is registered for a credential may be set-uid */
+	/* a program that is registered for a credential may be set-uid */
 	assert_non_null(strstr(said, "NoNewPrivs:\t0\n"));
 	/* and the rest of the user's environment stays where it is */
 	assert_non_null(strstr(said, "secret none\n"));
@@ -241,7 +241,7 @@ static struct hands_child start_alike(const char *state_dir)
 	assert_true(c.pid > 0);
 	c.pidfd = pidfd_open(c.pid, 0);
 	assert_true(c.pidfd >= 0);
-	(void)usleep(200000); /* its command line is that of the shell now */
+	(void)usleep(200000); /* its command line is now that of the shell */
 	return c;
 }
 
@@ -368,7 +368,7 @@ static void a_stranger_with_the_number_of_a_keeper_is_not_signalled(void **state
 	end_alike(&c);
 }
 
-/* A process that forks another one into its group, says its number, and ends when it is told. */
+/* A process that forks another one into its group, prints its number, and exits on request. */
 static struct hands_child start_forking(int sock)
 {
 	struct hands_child c = {.pid = fork()};
@@ -427,7 +427,7 @@ static void a_keeper_is_connected_to_by_its_id(void **state)
 	assert_true(to >= 0);
 }
 
-/* ---- a sbxd that was taken over ---- */
+/* ---- a compromised sbxd ---- */
 
 struct bad {
 	unsigned kind;
@@ -442,7 +442,7 @@ struct bad {
 static const struct bad bad[] = {
 	{HANDS_KILL_REST + 1, TEXT(""), ""},
 	{999, TEXT(""), ""},
-	/* what is no id, or not alone */
+	/* an invalid id, or trailing data */
 	{HANDS_KEEPER, TEXT(STR12 "../../../tmp\0"), "sf"},
 	{HANDS_KEEPER, TEXT(STR12 "0123456789AB\0"), "sf"},
 	{HANDS_KEEPER, TEXT(STR12 "-123456789ab\0"), "sf"},
@@ -520,7 +520,7 @@ static void a_question_out_of_form_ends_the_spawner(void **state)
 		print_message("row %zu\n", i);
 		assert_int_equal(hands_serve(NULL, &q, &a, &err), -EBADMSG);
 	}
-	/* the same through the socket: this one is answered, and the next one does not come back */
+	/* the same through the socket: the spawner answers this request and then exits */
 	q = (struct worker_msg){.kind = HANDS_TO_KEEPER};
 	assert_true(worker_ask(&q, NULL) < 0);
 	assert_true(has_ended(spawner_pidfd()));

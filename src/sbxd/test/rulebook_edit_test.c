@@ -18,7 +18,7 @@ static void decode(const char *text, struct rules *ret)
 		fail_msg("%s", err.text);
 }
 
-/* The rules as they would be written, without the first and last line. */
+/* Compares the rules as written, without the first and last line. */
 static void assert_rules(const struct rules *rules, const char *want)
 {
 	AUTO_FREE char *text = rules_encode(rules, RULE_PRINT_ALL);
@@ -157,7 +157,7 @@ static void a_preset_takes_the_place_of_the_one_before(void **state)
 	assert_int_equal(rulebook_set_preset(&rules, &next, "deny-all", &err), 0);
 	assert_string_equal(rulebook_preset(&rules), "deny-all");
 	assert_false(rulebook_is_locked(&rules));
-	/* also what came back from a file */
+	/* also after reading a file */
 	assert_null(rulebook_preset_of_group("deny-all"));
 	assert_null(rulebook_preset_of_group("team:x"));
 }

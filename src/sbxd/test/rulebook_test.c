@@ -110,7 +110,7 @@ static void a_refused_import_leaves_what_is_there(void **state)
 	assert_int_equal(b.rules.n, 1);
 	assert_int_equal(rulebook_import(&b, slice_from_str("policy 1\nend\n"), "t", 1, &err), 0);
 	assert_int_equal(b.rules.n, 0);
-	/* not committed: what counts is the file */
+	/* not committed: the file is authoritative */
 	rulebook_abandon(&b);
 	rulebook_refresh(&b);
 	assert_int_equal(b.rules.n, 1);

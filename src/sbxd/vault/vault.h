@@ -15,7 +15,7 @@
  *          invalid one. Values pass in descriptors that sbxd does not read.
  * Owns     Listener, channel, pidfd, and the descriptors of requests until they are sent.
  * Limits   VAULT_LINK_MAX_OPS, VAULT_LINK_MAX_SENT, VAULT_LINK_MAX_PIPES; VAULT_HELLO_MS and
- *          VAULT_ANSWER_MS for what it says, VAULT_SWEEP_MS for what a removal waits for.
+ *          VAULT_ANSWER_MS for its messages, VAULT_SWEEP_MS for the sweep after a removal.
  * See      api_secret.c, vault_spawn.c, lib/os/ipc/vault_chan.h, tests/api/test_secrets.py
  */
 #pragma once
@@ -24,9 +24,9 @@
 #include "lib/os/ipc/vault_scanned.h"
 
 #define VAULT_LINK_MAX_OPS 64
-#define VAULT_HELLO_MS 20000 /* its key may be asked for in the desktop's keyring */
+#define VAULT_HELLO_MS 20000 /* the desktop's keyring may prompt for the key */
 #define VAULT_ANSWER_MS 25000
-#define VAULT_SCAN_MS 310000 /* for a SCAN, which the vault itself ends before that */
+#define VAULT_SCAN_MS 310000 /* for a SCAN; the vault stops it earlier */
 
 struct keeper;
 
@@ -37,14 +37,14 @@ struct vault_op {
 	enum vault_op_state state;
 	enum vault_msg ask; /* SET, SET_REF, REMOVE, UNLOCK, LIST, STATUS, SCAN */
 	uint32_t id;
-	bool is_own;	       /* of the sweep: nobody waits for it */
-	bool was_lost;	       /* asked once already, of a vault that died */
+	bool is_own;	       /* of the sweep: no client waits */
+	bool was_lost;	       /* already sent once, to a vault that died */
 	bool is_recorded;      /* a change: its record is in the audit log */
-	unsigned n_registered; /* the link's, when it was asked */
+	unsigned n_registered; /* the link's value at the request */
 	int fd;
 	struct vault_meta *meta;
 	struct vault_ref *ref;
-	char sandbox[SPEC_MAX_NAME + 1]; /* the name behind the scope, for the journal */
+	char sandbox[SPEC_MAX_NAME + 1]; /* name of the sandbox in scope, for the journal */
 	char control[VAULT_MAX_CONTROL + 1];
 	uint64_t sent_ms;
 
@@ -69,14 +69,14 @@ struct vault_link {
 	bool is_blocked;
 	uint64_t crowded_ms; /* 0, or when to try again: see is_crowded in vault_link.c */
 	bool is_crowd_said;
-	bool is_owner; /* this sbxd started it: it takes channels of sandboxes from here */
+	bool is_owner; /* this sbxd started it: it accepts sandbox channels from here */
 	enum vault_phase phase;
 	bool has_said, has_answered;
-	bool was_replaced; /* one of another build was told to stop */
+	bool was_replaced; /* a vault of another build was told to stop */
 	uint64_t started_ms, connected_ms, next_start_ms, delay_ms;
 	struct vault_op op[VAULT_LINK_MAX_OPS];
 	uint32_t last_id;
-	unsigned n_mute; /* connections that ended without HELLO, one after the other */
+	unsigned n_mute; /* connections in a row that closed without HELLO */
 	struct err why;	 /* of the last start that failed */
 	bool sweep_due, sweep_missed;
 	unsigned n_registered; /* references that were set, ever */
@@ -88,18 +88,18 @@ void vault_link_init(struct vault_link *v);
 /* Stops the vault when no keeper needs it. */
 void vault_link_done(struct sbxd *d);
 
-/* Whether there is anything to ask about: a sealed file, or a vault that runs. */
+/* Whether requests make sense: a sealed file or a running vault exists. */
 bool vault_link_has_vault(struct sbxd *d);
-/* A new question, to be filled in and then left to vault_link_step; NULL when there are too
+/* Returns a new request, to be filled in and then sent by vault_link_step; NULL if there are too
  * many. */
 struct vault_op *vault_link_ask(struct sbxd *d, enum vault_msg ask);
 struct vault_op *vault_link_find(struct sbxd *d, uint32_t id);
 void vault_link_forget(struct sbxd *d, struct vault_op *op);
-/* Does what is due; at the start, finds the vault that runs, or listens. Without it sandboxes work
- * on, and it is tried again. */
+/* Handles everything that is due; at the start, finds a running vault, or listens. On a failure
+ * sandboxes keep running, and it is tried again. */
 void vault_link_step(struct sbxd *d);
 
-/* A sandbox was removed: what was only for it goes too. */
+/* A sandbox was removed: removes the credentials that were only for it. */
 void vault_link_sweep(struct sbxd *d);
 bool vault_link_is_sweeping(struct sbxd *d);
 
@@ -107,5 +107,5 @@ void vault_link_on_listen(struct sbxd *d);
 void vault_link_on_event(struct sbxd *d, const struct loop_event *ev);
 void vault_link_on_exit(struct sbxd *d);
 void vault_link_on_timer(struct sbxd *d);
-/* A keeper wants a channel to the vault: for struct keeper_ops. */
+/* A keeper requests a channel to the vault: for struct keeper_ops. */
 void vault_link_on_want(struct sbxd *d, struct keeper *k);

@@ -38,21 +38,21 @@ static int give_channel(struct sbxd *d, struct keeper *k)
 	int pair[2], r = ipc_pair(pair);
 
 	if (r < 0)
-		return 0; /* the keeper asks again */
+		return 0; /* the keeper requests it again */
 	of_vault = pair[0];
 	of_keeper = pair[1];
 	r = vault_ask_channel(d->vault->sock, k->id, of_vault);
 	if (r < 0)
 		return r;
-	/* One that does not read asks again when it does. */
+	/* A keeper that does not read requests it again later. */
 	(void)!chan_send_plain(k->sock, KEEPER_VAULT, 0, of_keeper);
 	k->wants_vault = false;
 	k->vault_given_ms = clock_mono_ms();
 	return 0;
 }
 
-/* A keeper that asks has lost the last one, perhaps because the vault hangs: a question that it
- * owes an answer to finds that out. */
+/* A keeper that requests a channel has lost the last one, maybe because the vault hangs. A request
+ * with a deadline detects that. */
 static void ask_for_sign(struct sbxd *d)
 {
 	struct vault_op *op = vault_ops_has_own(d->vault) ? NULL : vault_link_ask(d, VAULT_STATUS);

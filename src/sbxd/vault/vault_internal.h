@@ -8,7 +8,7 @@
 #include "vault.h"
 
 #define VAULT_LINK_MAX_SENT 12 /* fewer than VAULT_MAX_PENDING */
-#define VAULT_LINK_MAX_PIPES 4 /* of those; one that says nothing must not hold up a list */
+#define VAULT_LINK_MAX_PIPES 4 /* of those; a silent one must not delay a list */
 #define VAULT_LINK_MAX_ITEMS 4096
 #define VAULT_LINK_BURST 64
 #define VAULT_SWEEP_MS 3000
@@ -18,20 +18,20 @@
 #define VAULT_CROWDED_MS 100
 #define VAULT_WANT_GAP_MS \
 	200 /* between two channels of one keeper, which waits KEEPER_VAULT_GAP_MS */
-#define VAULT_LIVED_MS 5000 /* one that lived so long did not fail at its start */
+#define VAULT_LIVED_MS 5000 /* a vault that ran this long did not fail at its start */
 
 struct conn;
 
 /* Answered, or it will not be. */
 void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *text);
-/* Before it is asked for; with `why` again when it was not done after all. */
+/* Records before the request is sent; with `why`, records that it failed. */
 int vault_op_record(
 	struct sbxd *d, const struct vault_op *op, const char *why, struct err *err) MUST_CHECK;
 /* A reference is set: sbx-vault-run may execute its program from now on. text: why not. */
 int vault_op_register(
 	struct sbxd *d, const struct vault_op *op, char text[VAULT_MAX_TEXT]) MUST_CHECK;
 bool vault_op_is_change(const struct vault_op *op);
-/* Who waits for it, or NULL. */
+/* Returns the waiting connection, or NULL. */
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id);
 int vault_op_send(struct sbxd *d, struct vault_op *op) MUST_CHECK;
 
@@ -41,12 +41,12 @@ bool vault_ops_has_own(const struct vault_link *v);
 bool vault_ops_sent(const struct vault_link *v);
 /* The oldest that may be sent now, or NULL. */
 struct vault_op *vault_ops_next(struct vault_link *v);
-/* The vault they were sent to is gone: what only asks is asked again, once. */
+/* The vault they were sent to has exited: read-only requests are sent again, once. */
 void vault_ops_lost(struct sbxd *d, const char *why);
 void vault_ops_fail_queued(struct sbxd *d, int code, const char *why);
-/* True when one of our own was among them: there may be more to ask. */
+/* Returns true if one of sbxd's own was among them: more requests may follow. */
 bool vault_ops_hand_out(struct sbxd *d);
-/* Asks for what removed sandboxes left. */
+/* Lists credentials that removed sandboxes left. */
 void vault_ops_sweep(struct sbxd *d);
 
 /* vault_spawn.c: starts sbx-vault-run with the listener and its end of our channel. */
@@ -54,5 +54,5 @@ int vault_spawn(int listener, int channel, struct hands_child *ret, struct err *
 
 /* vault_channels.c: whether a keeper waits for a channel. */
 bool vault_channels_wanted(struct sbxd *d);
-/* Gives every keeper that wants one its channel. -EAGAIN: the vault does not read. */
+/* Creates the requested channels of all keepers. Returns -EAGAIN if the vault does not read. */
 int vault_channels_give(struct sbxd *d) MUST_CHECK;

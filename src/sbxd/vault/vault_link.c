@@ -32,7 +32,7 @@ static void back_off(struct vault_link *v)
 	v->next_start_ms = clock_mono_ms() + v->delay_ms;
 }
 
-/* Behind one that ended: at once, unless it did not live. */
+/* After an exit: restarts immediately, unless the vault failed at its start. */
 static void delay_next(struct vault_link *v)
 {
 	uint64_t now = clock_mono_ms();
@@ -59,12 +59,12 @@ static void drop_channel(struct sbxd *d, const char *why)
 	loop_del(&d->loop, v->sock);
 	fd_close(&v->sock);
 	v->gen++;
-	/* The channel cannot be made again: only a new vault takes one. */
+	/* The channel cannot be created again: only a new vault accepts one. */
 	if (v->is_owner && v->child.pidfd >= 0)
 		hands_signal(v->child.pidfd, HANDS_TERM);
 	v->is_owner = false;
 	if (v->phase == VAULT_PHASE_START) {
-		/* nobody who speaks is behind it: connecting again and again helps nobody */
+		/* the other end is not a working vault: reconnecting in a loop does not help */
 		back_off(v);
 		v->n_mute++;
 	}
@@ -76,9 +76,9 @@ static void drop_channel(struct sbxd *d, const char *why)
 	vault_ops_lost(d, why);
 }
 
-/* The kernel counts the descriptors that all processes of the user have sent and no process has
- * received. Others may have used them up: nothing was sent, the vault is well, and it is tried
- * again by the timer. */
+/* The kernel counts the descriptors that all processes of the user have sent and not received.
+ * Other processes may have used up the limit: nothing was sent, the vault is healthy, and the timer
+ * tries again. */
 static bool is_crowded(struct vault_link *v, int r)
 {
 	v->crowded_ms = 0;
@@ -104,7 +104,7 @@ static void send_queued(struct sbxd *d)
 		int r = 0;
 
 		if (!op->is_own && !vault_op_asker(d, op->id)) {
-			vault_link_forget(d, op); /* who asked has gone: it is not done */
+			vault_link_forget(d, op); /* the client disconnected: not executed */
 			continue;
 		}
 		if (vault_op_is_change(op) && !op->is_recorded)
@@ -123,8 +123,8 @@ static void send_queued(struct sbxd *d)
 			return;
 		}
 		if (r < 0) {
-			/* The vault has just died and did not get the question: the next one is
-			 * asked, once. */
+			/* The vault has just died and did not get the request: it is sent to the
+			 * next vault, once. */
 			if (op->was_lost)
 				vault_op_finish(d, op, r, "cannot reach the vault");
 			else
@@ -137,14 +137,14 @@ static void send_queued(struct sbxd *d)
 	}
 }
 
-/* ---- what the vault says ---- */
+/* ---- messages of the vault ---- */
 
 /* Another vault is started when the next thing needs one. */
 static int replace_vault(struct vault_link *v, const char *why)
 {
 	log_info("replacing the vault: %s", why);
 	v->phase = VAULT_PHASE_END;
-	v->connected_ms = clock_mono_ms(); /* from when its end is waited for */
+	v->connected_ms = clock_mono_ms(); /* its exit is awaited from now on */
 	return chan_send_plain(v->sock, VAULT_STOP, 0, -1);
 }
 
@@ -170,7 +170,7 @@ static int on_hello(struct sbxd *d, const struct ipc_msg *msg)
 	return 0;
 }
 
-/* It takes questions. */
+/* The vault accepts requests. */
 static bool is_up(const struct vault_link *v)
 {
 	return v->sock >= 0 && (v->phase == VAULT_PHASE_ADMIN || v->phase == VAULT_PHASE_OWNER);
@@ -255,10 +255,10 @@ bool vault_link_has_vault(struct sbxd *d)
 	return d->vault->sock >= 0 || d->vault->child.pidfd >= 0 || access(sealed, F_OK) == 0;
 }
 
-/* Those that wait in the listener for a vault that cannot be started must not wait for ever. */
+/* Clients in the backlog must not wait forever for a vault that cannot be started. */
 static void turn_away(struct vault_link *v)
 {
-	/* the vault has the same listener, and may have made it wait */
+	/* the vault shares the listener and may have made it blocking */
 	if (v->listen_fd >= 0 && fd_set_nonblock(v->listen_fd, true) < 0)
 		return;
 	for (unsigned i = 0; i < VAULT_SOCK_BACKLOG && v->listen_fd >= 0; i++) {
@@ -274,7 +274,7 @@ static void start_failed(struct sbxd *d, int r, const struct err *err)
 {
 	struct vault_link *v = d->vault;
 
-	/* the same again and again is said once */
+	/* log a repeated error once */
 	if (strcmp(v->why.text, err_text(err, r)) != 0)
 		log_error("%s", err_text(err, r));
 	(void)err_set(&v->why, r, "%s", err_text(err, r));
@@ -304,7 +304,7 @@ static int watch_socket(struct sbxd *d, int fd, bool is_owner, struct err *err)
 	return 0;
 }
 
-/* The channel that it is started with makes this sbxd its owner: nobody can get one by
+/* The channel passed at its start makes this sbxd the owner: a client cannot get such a channel by
  * connecting. */
 static int start_vault(struct sbxd *d, struct err *err)
 {
@@ -365,7 +365,7 @@ static int connect_to(struct sbxd *d, struct err *err)
 	return fd < 0 ? fd : watch_socket(d, fd, false, err);
 }
 
-/* Where nobody answers there is no vault, and the name is ours. */
+/* If no process answers there is no vault, and the name is free. */
 static int find_or_listen(struct sbxd *d, struct err *err)
 {
 	int r = connect_to(d, err);
@@ -409,9 +409,9 @@ static void go_up(struct sbxd *d)
 		start_failed(d, r, &err);
 }
 
-/* ---- what is due ---- */
+/* ---- due work ---- */
 
-/* When the vault must have said something at the latest; UINT64_MAX when nothing is owed. */
+/* Deadline for the next message of the vault; UINT64_MAX if none is expected. */
 static uint64_t owed_until(const struct vault_link *v)
 {
 	uint64_t until = UINT64_MAX;
@@ -426,7 +426,7 @@ static uint64_t owed_until(const struct vault_link *v)
 	return until;
 }
 
-/* One that says nothing, or nonsense, is of no use to anybody. */
+/* A vault that is silent or violates the protocol is useless. */
 static void give_up(struct sbxd *d, int r, const char *why)
 {
 	struct vault_link *v = d->vault;
@@ -440,8 +440,7 @@ static void give_up(struct sbxd *d, int r, const char *why)
 	start_failed(d, r, &err);
 }
 
-/* 1 with a message that was understood, 0 at the end, -EAGAIN, or why it is not to be heard
- * again. */
+/* Returns 1 with a valid message, 0 at end-of-file, -EAGAIN, or the error that ends the channel. */
 static int receive_message(struct sbxd *d)
 {
 	struct vault_link *v = d->vault;
@@ -519,8 +518,8 @@ static void set_timer(struct sbxd *d)
 			(struct loop_key){.kind = SBXD_EV_VAULT_TIMER});
 }
 
-/* A vault that an earlier sbxd started takes no channels from this one: it is replaced, but only
- * after it has answered what it was asked. */
+/* A vault that an earlier sbxd started accepts no channels from this one: it is replaced, but only
+ * after it has answered its requests. */
 static void give_channels(struct sbxd *d)
 {
 	struct vault_link *v = d->vault;
@@ -546,7 +545,7 @@ void vault_link_step(struct sbxd *d)
 	struct vault_link *v = d->vault;
 	bool more = true;
 
-	/* Twice at most for each question of the sweep, which asks what it was answered. */
+	/* At most twice for each request of the sweep, which sends requests from answers. */
 	for (unsigned i = 0; more && i < VAULT_LINK_MAX_OPS; i++) {
 		if (clock_mono_ms() >= owed_until(v))
 			give_up(d, -ETIMEDOUT, "the vault is not responding");
@@ -578,7 +577,7 @@ void vault_link_on_want(struct sbxd *d, struct keeper *k)
 {
 	uint64_t now = clock_mono_ms();
 
-	/* It asks again when it gets none; an honest one waits longer than this. */
+	/* A keeper without a channel requests it again; a well-behaved one waits longer. */
 	if (k->vault_given_ms && now - k->vault_given_ms < VAULT_WANT_GAP_MS)
 		return;
 	k->wants_vault = true;

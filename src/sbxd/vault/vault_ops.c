@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The questions to the vault: who asked, what is recorded, and those of our own about what a
- * removed sandbox left. */
+/* Requests to the vault: their clients, their records, and sbxd's own requests after the removal of
+ * a sandbox. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,14 +58,14 @@ int vault_op_register(struct sbxd *d, const struct vault_op *op, char text[VAULT
 	int r = run_ref_save(op->done.number, op->ref, &err);
 
 	d->vault->n_registered++;
-	d->vault->sweep_due = true; /* what this one replaced */
+	d->vault->sweep_due = true; /* programs that this credential replaced */
 	if (r < 0)
 		(void)snprintf(text, VAULT_MAX_TEXT, "%.*s", VAULT_MAX_TEXT - 1, err_text(&err, r));
 	return r;
 }
 
-/* Programs of credentials that are gone are no longer executed. Not when one was registered
- * after the list was asked for. */
+/* Programs of removed credentials are no longer executed. Skipped if one was registered after the
+ * list was requested. */
 static void forget_programs(struct sbxd *d, const struct vault_op *list)
 {
 	AUTO_FREE uint64_t *serials = xcalloc(list->n_items + 1, sizeof(*serials));
@@ -84,7 +84,7 @@ bool vault_op_is_change(const struct vault_op *op)
 	return op->ask == VAULT_SET || op->ask == VAULT_SET_REF || op->ask == VAULT_REMOVE;
 }
 
-/* Before it is asked for; and again when it was not done after all. */
+/* Records before the request is sent, and again if it failed. */
 int vault_op_record(struct sbxd *d, const struct vault_op *op, const char *why, struct err *err)
 {
 	AUTO_FREE char *reason = xasprintf("%s, %s%s%s%s", op->meta->name,
@@ -130,7 +130,7 @@ struct conn *vault_op_asker(struct sbxd *d, uint32_t id)
 	return NULL;
 }
 
-/* ---- what a removed sandbox leaves ---- */
+/* ---- credentials of removed sandboxes ---- */
 
 bool vault_ops_has_own(const struct vault_link *v)
 {
@@ -158,7 +158,7 @@ void vault_ops_sweep(struct sbxd *d)
 	d->vault->sweep_due = false;
 }
 
-/* Whether it is for a sandbox that is no more. A registry that cannot be read says nothing. */
+/* Whether its sandbox no longer exists. Returns false if the registry cannot be read. */
 static bool is_left_over(struct sbxd *d, const struct vault_item *item)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -191,7 +191,7 @@ static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
 
 /* ---- who hears of an answer ---- */
 
-/* True when one of our own was among them: there may be more to ask. */
+/* Returns true if one of sbxd's own was among them: more requests may follow. */
 bool vault_ops_hand_out(struct sbxd *d)
 {
 	bool own = false;
@@ -221,7 +221,7 @@ bool vault_ops_hand_out(struct sbxd *d)
 	return own;
 }
 
-/* The vault they were sent to is gone: what only asks is asked again, once. */
+/* The vault they were sent to has exited: read-only requests are sent again, once. */
 void vault_ops_lost(struct sbxd *d, const char *why)
 {
 	for (size_t i = 0; i < VAULT_LINK_MAX_OPS; i++) {
