@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session of one connection that speaks HTTP/2: bytes to nghttp2 and back, floods, the end. */
+/* The HTTP/2 session of one connection: data to and from nghttp2, floods, the end. */
 #include "h2_internal.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int spend_junk(struct h2 *h)
 		       : refuse_h2(h, "too many HTTP/2 frames without data");
 }
 
-/* ---- what the guest sent ---- */
+/* ---- frames of the guest ---- */
 
 static struct conn *stream_of(struct h2 *h, int32_t id)
 {
@@ -62,8 +62,8 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 {
 	struct h2 *h = user;
 
-	/* on_begin_headers begins a block: a HEADERS frame that nghttp2 ignores has no end for
-	 * us. */
+	/* on_begin_headers begins a block: a HEADERS frame that nghttp2 ignores is never ended
+	 * here. */
 	h->in_block = h->in_block && hd->type == NGHTTP2_CONTINUATION;
 	switch (hd->type) {
 	case NGHTTP2_DATA:
@@ -102,7 +102,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	h->n_block += n_name + n_value + H2_FIELD_COST;
 	if (h->n_block > H2_MAX_BLOCK)
 		return refuse_h2(h, "the HTTP/2 header block is too large");
-	/* The arena goes with the engine's state, when an answer came before the trailers. */
+	/* If an answer came before the trailers, the arena was freed with the engine's state. */
 	if (h->heading && h->heading->proxy)
 		h2_add(&h->block, slice_of(name, n_name), slice_of(value, n_value));
 	return 0;
@@ -178,7 +178,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 	return 0;
 }
 
-/* Frames of types that are not known are skipped, as HTTP/2 wants it; they were paid for. */
+/* Frames of unknown types are skipped, as HTTP/2 requires; they were counted. */
 static int on_extension(
 	nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *user)
 {
@@ -191,7 +191,7 @@ static int on_extension_chunk(nghttp2_session *session, const nghttp2_frame_hd *
 	return NGHTTP2_ERR_CANCEL;
 }
 
-/* ---- what goes to the guest ---- */
+/* ---- frames to the guest ---- */
 
 /* Each reset that we send is paid for too: a guest may break rules only to be reset. */
 static int before_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -262,7 +262,7 @@ static nghttp2_option *make_options(void)
 	nghttp2_option_set_max_settings(opt, H2_MAX_SETTINGS);
 	nghttp2_option_set_max_outbound_ack(opt, H2_MAX_ACKS);
 	nghttp2_option_set_stream_reset_rate_limit(opt, H2_JUNK_BURST, H2_JUNK_PER_S);
-	/* Types that nobody asked for are skipped without a word, and could not be counted. */
+	/* Otherwise nghttp2 would skip unknown types, and they could not be counted. */
 	for (unsigned type = 10; type <= 255; type++)
 		nghttp2_option_set_user_recv_extension_type(opt, (uint8_t)type);
 	return opt;
@@ -346,7 +346,7 @@ static bool is_over(const struct h2 *h)
 	       !nghttp2_session_want_write(h->session);
 }
 
-/* The connection may be given away at its end; callers touch it no more. */
+/* The connection may be freed at its end; callers must not use it. */
 static void pump_h2(struct h2 *h)
 {
 	struct conn *c = h->c;

@@ -22,7 +22,7 @@
 /* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a
  * bomb. */
 #define H2_MAX_BLOCK (4 * HTTP_MAX_HEAD)
-/* Frames that move nothing, and resets in either direction: so many at once, and so many a
+/* Limits for frames without progress, and resets in either direction: a burst, and a rate per
  * second. */
 #define H2_JUNK_BURST 1000
 #define H2_JUNK_PER_S 500
@@ -31,7 +31,7 @@
 #define H2_MAX_ACKS 200
 #define H2_MAX_SETTINGS 32
 
-/* What the timer of the connection waits for. */
+/* What the timer of the connection is for. */
 enum h2_wait { H2_WAIT_NOTHING, H2_WAIT_IDLE, H2_WAIT_BLOCK };
 
 struct h2 {
@@ -40,16 +40,16 @@ struct h2 {
 	nghttp2_session *session;
 	struct conn *streams; /* the first of the list */
 	unsigned n_streams;
-	/* The header block under way, its stream (NULL: nobody's) and its size. */
+	/* The current header block, its stream (NULL: none) and its size. */
 	struct h2_block block;
 	struct conn *heading;
 	size_t n_block;
 	struct bucket junk;
-	const uint8_t *out; /* what nghttp2 gave and did not fit yet */
+	const uint8_t *out; /* output of nghttp2 that did not fit yet */
 	size_t n_out;
-	const char *why; /* not NULL: why the connection ends */
+	const char *why; /* not NULL: reason for the end of the connection */
 	bool busy, again;
-	/* A header block of a stream is not complete: nothing else can come before it is. */
+	/* A header block of a stream is incomplete: no other frame can precede its end. */
 	bool in_block;
 	enum h2_wait wait;
 };
@@ -57,12 +57,12 @@ struct h2 {
 struct h2_stream {
 	struct h2 *h2;
 	struct conn *prev, *next;
-	/* The request: what its head said of the body, and how it ended. */
+	/* The request: the body announced by its head, and its end. */
 	struct canon_flow flow;
 	struct http_headers trailers;
 	struct http_fault fault;
 	/* The answer. */
-	unsigned n_heads; /* given to nghttp2 and not sent */
+	unsigned n_heads; /* passed to nghttp2 and not sent */
 	size_t n_head_bytes;
 	bool answered; /* its head is among them, or was */
 	struct arena tail_arena;
@@ -70,19 +70,19 @@ struct h2_stream {
 };
 
 /* h2.c */
-/* Something is to be sent: before the loop waits it goes. */
+/* Schedules a send before the loop waits. */
 void h2_touch(struct h2 *h);
-/* A call of nghttp2 failed: the connection ends, and no other one does. */
+/* A call of nghttp2 failed: closes only this connection. */
 void h2_fail(struct h2 *h);
-/* By what is under way now. */
+/* Sets the timer for the current activity. */
 void h2_set_timer(struct h2 *h);
 
-/* h2_stream.c: what nghttp2 has read. NULL when there is no place for another one. */
+/* h2_stream.c: frames read by nghttp2. Returns NULL if there is no slot for another stream. */
 struct conn *h2_stream_new(struct h2 *h, uint32_t id);
 void h2_stream_on_head(struct h2 *h, struct conn *c, bool ended);
 void h2_stream_on_trailers(struct h2 *h, struct conn *c, bool ended);
 /* -ENOBUFS when there is more than the window allows. */
 int h2_stream_on_data(struct h2 *h, struct conn *c, struct slice bytes) MUST_CHECK;
 void h2_stream_on_end(struct h2 *h, struct conn *c);
-/* A frame of it has gone out. */
+/* A frame of the stream was sent. */
 void h2_stream_on_sent(struct h2 *h, struct conn *c, const nghttp2_frame *frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stream of HTTP/2: a connection of the table whose bytes are in another connection. */
+/* One stream of HTTP/2: a connection of the table whose data is inside another connection. */
 #include "h2_internal.h"
 
 #include <assert.h>
@@ -96,7 +96,7 @@ void h2_stream_on_sent(struct h2 *h, struct conn *c, const nghttp2_frame *frame)
 		s->n_head_bytes = s->n_heads ? s->n_head_bytes : 0;
 		conn_note_room(h->e, c);
 	}
-	/* The answer is complete and the request is not: nobody wants the rest of it. */
+	/* The answer is complete and the request is not: the rest is not needed. */
 	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM && !c->in_end)
 		(void)nghttp2_submit_rst_stream(
 			h->session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
@@ -108,7 +108,7 @@ void h2_stream_consumed(struct edge *e, struct conn *c, size_t n)
 {
 	struct h2 *h = c->stream->h2;
 
-	/* Of a stream that nghttp2 has closed the connection's part is given back anyway. */
+	/* For a stream that nghttp2 has closed, the connection's window is still returned. */
 	if (n > 0 && nghttp2_session_consume(h->session, (int32_t)c->sid, n) != 0)
 		h2_fail(h);
 	h2_touch(h);
@@ -194,7 +194,7 @@ static size_t make_nva(const struct h2_fields *f, nghttp2_nv *nva)
 	return f->n;
 }
 
-/* The trailers follow the last bytes; with them the stream ends. */
+/* The trailers follow the last data and end the stream. */
 static int submit_tail(struct h2 *h, struct conn *c, uint32_t *flags)
 {
 	static struct h2_fields fields;
@@ -243,7 +243,7 @@ static bool has_content(const struct http_resp *resp)
 	return body->kind != HTTP_BODY_LENGTH || body->length > 0;
 }
 
-/* An answer without content ends with its head: clients of gRPC want to see that. */
+/* An answer without content ends with its head, as gRPC clients expect. */
 static int submit_head(struct conn *c, const struct http_resp *resp, const struct h2_fields *fields)
 {
 	static nghttp2_nv nva[ARRAY_LEN(fields->list)];
@@ -268,8 +268,8 @@ static int submit_head(struct conn *c, const struct http_resp *resp, const struc
 	return 0;
 }
 
-/* Only the end of the stream says where a body ends, so a cut is shown by a reset: as for a body
- * that ends with its connection. */
+/* Only the end of the stream ends such a body, so a cut is shown by a reset: as for a body that
+ * ends with its connection. */
 static int say_head(struct edge *e, struct conn *c, struct http_resp *resp)
 {
 	static struct h2_fields fields;
@@ -296,7 +296,7 @@ static int say_end(struct edge *e, struct conn *c, const struct http_headers *tr
 	return arena_is_full(&s->tail_arena) ? -EBADMSG : 0;
 }
 
-/* The same words as in HTTP/1.1: the text is read, and said as fields and bytes. */
+/* The same text as in HTTP/1.1, converted to fields and data. */
 static int say_refusal(struct edge *e, struct conn *c, struct slice text)
 {
 	const struct http_req any = {

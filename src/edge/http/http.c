@@ -2,7 +2,7 @@
 /* The engine that has a connection: proxy.c's or h2.c's. */
 #include "h2_internal.h"
 
-/* What nghttp2 holds for one connection, about, and for a frame that waits. */
+/* Estimated memory of nghttp2 for one connection, and for a queued frame. */
 #define H2_STATE 65536
 #define H2_FRAME 256
 

@@ -17,30 +17,30 @@
 #include "src/edge/conn/conn.h"
 
 #define H2_MAX_STREAMS 100
-/* Unsent bytes of one request's body. The connection's window is that of all its streams, so
- * that one which nobody reads does not stop the others. */
+/* Unsent data of one request's body. The connection's window is the sum of all streams, so that an
+ * unread stream does not stop the others. */
 #define H2_WINDOW WIRE_NET_WINDOW
 /* Trailers of an answer, while its last bytes wait: text and list. */
 #define H2_TAIL_SIZE (HTTP_MAX_TRAILER_BYTES + HTTP_MAX_TRAILERS * 64 + 64)
 
 /* http.c */
-/* First bytes are HTTP: to the HTTP engine, with c->target as it is. */
+/* The first bytes are HTTP: starts the HTTP engine; c->target is unchanged. */
 void http_begin(struct edge *e, struct conn *c);
 /* To the engine that has it: proxy.c's or h2.c's. */
 void http_on_bytes(struct edge *e, struct conn *c);
 void http_on_room(struct edge *e, struct conn *c);
 /* Frees c->proxy and c->h2. */
 void http_drop(struct edge *e, struct conn *c);
-/* What closing the connection gives back here, about. */
+/* Estimates what closing the connection frees here. */
 size_t http_worth(const struct conn *c);
 
-/* proxy.c: the HTTP engine. c->target is given when the target is fixed (caught, or inside a
- * CONNECT). proxy_on_bytes follows proxy_begin when bytes are there. proxy_free makes c->proxy
+/* proxy.c: the HTTP engine. c->target is set if the target is fixed (redirected, or inside a
+ * CONNECT). proxy_on_bytes follows proxy_begin if there is data. proxy_free sets c->proxy to
  * NULL. */
 void proxy_begin(struct edge *e, struct conn *c);
 void proxy_on_bytes(struct edge *e, struct conn *c); /* more in c->in, or c->in_end */
 void proxy_on_room(struct edge *e, struct conn *c);
-/* fd is taken, -1 without one. */
+/* Takes fd; -1: none. */
 void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd);
 void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events);
 void proxy_on_timer(struct edge *e, struct conn *c);

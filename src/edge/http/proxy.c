@@ -62,7 +62,7 @@ enum proxy_step proxy_hang_up(struct edge *e, struct conn *c)
 	return PROXY_GONE;
 }
 
-/* What a request held goes with it: an idle connection has no buffer and no arena. */
+/* Frees the memory of the request: an idle connection has no buffer and no arena. */
 enum proxy_step proxy_next(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
@@ -115,7 +115,7 @@ static enum proxy_step pass_raw(struct edge *e, struct conn *c)
 	struct proxy_exchange *x = &c->proxy->x;
 
 	raw_to_fd(e, c);
-	/* The guest went without a goodbye: what it has said last may not be all. */
+	/* The guest closed without close_notify: its last data may be incomplete. */
 	if (c->in_end && c->in_cut && bufq_len(&c->in) == 0)
 		return proxy_hang_up(e, c);
 	while (proxy_flush_guest(e, c) && x->readable && conn_room(c) > 0) {
@@ -140,8 +140,8 @@ static enum proxy_step (*const states[])(struct edge *, struct conn *) = {
 };
 static_assert(ARRAY_LEN(states) == PROXY_N_STATES, "a function for each state");
 
-/* Each PROXY_AGAIN has ended a request or left a state that is not come back to without one, so
- * this ends with the bytes in c->in. */
+/* Each PROXY_AGAIN has ended a request or left a state that only a new request enters, so the loop
+ * ends with the data in c->in. */
 void proxy_pump(struct edge *e, struct conn *c)
 {
 	enum proxy_step step;

@@ -7,8 +7,8 @@
 /* Lists of one head; its text is in the frame. */
 #define LISTS_SIZE 8192
 
-/* Egress went away, or said what it may not. What came of the answer is too short for its length or
- * its chunks, and the guest sees that; without either only a reset shows it. */
+/* Egress closed, or sent an invalid frame. A truncated length or chunk shows that to the guest;
+ * without either only a reset does. */
 static enum proxy_step broken_answer(struct edge *e, struct conn *c, const char *why)
 {
 	const struct proxy_exchange *x = &c->proxy->x;
@@ -28,14 +28,13 @@ static enum proxy_step violated_answer(struct edge *e, struct conn *c)
 
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r)
 {
-	/* The end of a websocket is no accident. */
+	/* A websocket ends by closing. */
 	if (c->proxy->state == PROXY_RAW && r == 0)
 		return proxy_finish(e, c);
 	return broken_answer(e, c, "connection closed without a response");
 }
 
-/* Whether the guest would take the answer for as long as we do. What egress says is not
- * believed. */
+/* Whether the guest and edge agree on the length of the answer. Egress is not trusted about it. */
 static bool fits_request(const struct proxy_exchange *x, const struct http_resp *resp)
 {
 	const struct http_body *body = &resp->body;
@@ -59,7 +58,7 @@ static enum proxy_step say_head(struct edge *e, struct conn *c, struct http_resp
 	return PROXY_AGAIN;
 }
 
-/* Only when it was asked for, and our own head is out: raw bytes must not overtake it. */
+/* Only if requested, and after our own head is sent: raw data must not overtake it. */
 static enum proxy_step switch_to_raw(struct edge *e, struct conn *c, struct http_resp *resp)
 {
 	struct proxy *p = c->proxy;
@@ -123,7 +122,7 @@ static enum proxy_step on_head(struct edge *e, struct conn *c, struct slice payl
 	return step;
 }
 
-/* A stream may be silent for hours after its head: what the head was collected in goes at once. */
+/* A stream may be silent for hours after its head: the buffer of the head is freed now. */
 static enum proxy_step on_head_frame(struct edge *e, struct conn *c, struct slice payload)
 {
 	enum proxy_step step = on_head(e, c, payload);
@@ -135,8 +134,8 @@ static enum proxy_step on_head_frame(struct edge *e, struct conn *c, struct slic
 	return step;
 }
 
-/* A frame of n bytes begins. It is one chunk for the guest, so that its bytes can pass as they
- * come. */
+/* Begins a frame of n bytes. It becomes one chunk for the guest, so that its data can be forwarded
+ * immediately. */
 static int begin_data(struct edge *e, struct conn *c, size_t n)
 {
 	struct proxy_exchange *x = &c->proxy->x;
@@ -214,7 +213,7 @@ static enum proxy_step on_frame(struct edge *e, struct conn *c, const struct can
 	return violated_answer(e, c);
 }
 
-/* Frames, until one ends the exchange or makes it raw. PROXY_AGAIN while it continues. */
+/* Handles frames until one ends the exchange or makes it raw; PROXY_AGAIN until then. */
 static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 {
 	struct proxy *p = c->proxy;
@@ -267,7 +266,7 @@ static ssize_t recv_some(int fd, uint8_t *buf, size_t n)
 	return r < 0 ? -errno : r;
 }
 
-/* One read. Where frames begin it is a short one, so that little of a body is copied twice. */
+/* One read. A short one at the start of frames, so that little of a body is copied twice. */
 static enum proxy_step read_some(struct edge *e, struct conn *c)
 {
 	struct proxy_exchange *x = &c->proxy->x;
@@ -286,14 +285,14 @@ static enum proxy_step read_some(struct edge *e, struct conn *c)
 
 static enum proxy_step end_exchange(struct edge *e, struct conn *c)
 {
-	/* Whoever was not told to go has sent the whole request. */
+	/* Without a Connection: close, the request was read completely. */
 	if (c->proxy->x.close)
 		return proxy_finish(e, c);
 	conn_drop_fd(e, c);
 	return proxy_next(e, c);
 }
 
-/* As much of the answer as has come and as the guest has room for. */
+/* Forwards the available answer as far as the guest has room. */
 enum proxy_step proxy_read_answer(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;

@@ -12,7 +12,7 @@ static void eat_h1(struct edge *e, struct conn *c, size_t n)
 		conn_eat(e, c, n);
 }
 
-/* The next event of c->in, or what its end means. */
+/* Returns the next event of c->in, or of its end. */
 static bool next_event(struct edge *e, struct conn *c, struct http1_event *ret)
 {
 	struct http1 *h = &c->proxy->h;
@@ -54,8 +54,8 @@ bool proxy_flush_guest(struct edge *e, struct conn *c)
 	return p->to_guest.n == 0;
 }
 
-/* The head is written, in the framing that this guest understands. Bodies that end with the
- * origin's connection become chunks, so that a cut is seen and the guest's connection lives on. */
+/* Writes the head, in a framing that this guest understands. Bodies that end with the server's
+ * connection become chunks, so that a cut is visible and the guest's connection persists. */
 static int say_answer(struct edge *e, struct conn *c, struct http_resp *resp)
 {
 	struct proxy_exchange *x = &c->proxy->x;
@@ -65,8 +65,7 @@ static int say_answer(struct edge *e, struct conn *c, struct http_resp *resp)
 		canon_fit_http10(resp);
 	else if (resp->body.kind == HTTP_BODY_CLOSE)
 		resp->body.kind = HTTP_BODY_CHUNKED;
-	/* An answer that does not wait for the body: where the next request would begin is not
-	 * worth finding out. */
+	/* An early answer: the start of the next request is unknown, so the connection ends. */
 	x->close = !x->keep_alive || !x->req_done;
 	if (canon_write_resp(&wr, resp, x->close) < 0)
 		return -EBADMSG;

@@ -13,19 +13,19 @@
 
 /* proxy_h1.c */
 extern const struct proxy_tongue proxy_h1;
-/* Bytes for the guest; what does not fit c->out waits in to_guest. */
+/* Sends data to the guest; what does not fit into c->out waits in to_guest. */
 void proxy_say(struct edge *e, struct conn *c, struct slice bytes);
-/* Whether nothing is left of what did not fit into c->out before. */
+/* Returns true if all earlier data fit into c->out. */
 bool proxy_flush_guest(struct edge *e, struct conn *c);
 
 /* proxy.c */
 struct proxy *proxy_new(struct conn *c, const struct proxy_tongue *tongue);
 void proxy_pump(struct edge *e, struct conn *c);
-/* The answer is out: what is in c->out goes, then the connection ends. */
+/* The answer is complete: sends the rest of c->out, then ends the connection. */
 enum proxy_step proxy_finish(struct edge *e, struct conn *c);
-/* The connection ends in a way that nobody takes for the end of an answer. */
+/* Ends the connection so that it cannot be mistaken for the end of an answer. */
 enum proxy_step proxy_hang_up(struct edge *e, struct conn *c);
-/* Ready for the next request; this one is read to its END. */
+/* Prepares for the next request; this one was read to its END. */
 enum proxy_step proxy_next(struct edge *e, struct conn *c);
 void proxy_rest_add(struct proxy_rest *rest, struct slice bytes);
 void proxy_rest_eat(struct proxy_rest *rest, size_t n);
@@ -36,24 +36,23 @@ static inline struct slice proxy_rest_slice(const struct proxy_rest *rest)
 
 /* proxy_request.c */
 enum proxy_step proxy_read_head(struct edge *e, struct conn *c);
-/* A request as it was read. It must live until its END. */
+/* Handles a parsed request, which must stay valid until its END. */
 enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *req);
 enum proxy_step proxy_discard(struct edge *e, struct conn *c);
-/* c->fd is there: the head goes to egress. */
+/* c->fd is set: sends the head to egress. */
 enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c);
 enum proxy_step proxy_send_body(struct edge *e, struct conn *c);
-/* What the socket takes of the bytes now; 0 when it takes none, and then x.writable is false or
- * x.deaf true. */
+/* Sends as much as the socket accepts; 0 if none, and then x.writable is false or x.deaf true. */
 size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes);
 
 /* proxy_answer.c */
 enum proxy_step proxy_read_answer(struct edge *e, struct conn *c);
-/* Nothing more comes from egress: 0 at the end of the file, or a negative errno. */
+/* No more data from egress: 0 at end-of-file, or a negative errno. */
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r);
 
 /* proxy_refuse.c */
 /* The request could not be read, or its names do not agree. */
 enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_fault *fault);
 enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_verdict *verdict);
-/* Allowed, and it came to nothing: 403 when egress refused it by its own copy of the policy. */
+/* Allowed, but failed: 403 if egress denied it by its own copy of the policy. */
 enum proxy_step proxy_fail(struct edge *e, struct conn *c, uint16_t status, struct slice reason);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Whether the guest can still be told: nothing of an answer is out, and one fits. */
+/* Whether the guest can still get an answer: none has begun, and there is room. */
 static bool can_answer(const struct conn *c)
 {
 	const struct proxy *p = c->proxy;
@@ -18,7 +18,7 @@ enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_f
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
-	/* Once a connection, because each one ends it. */
+	/* Once per connection, because each fault ends it. */
 	if (c->target.given)
 		conn_report_fault(e, c, EDGE_ASK_HTTP, fault->why);
 	else
@@ -34,8 +34,8 @@ static struct deny deny_of(const struct proxy_exchange *x)
 	return (struct deny){.host = slice_from_str(x->host), .port = x->port};
 }
 
-/* A body that was announced small enough is read and dropped. One that waits for 100 will perhaps
- * never come. */
+/* A body with a small announced length is read and dropped. A body that waits for 100 may never
+ * arrive. */
 static bool can_discard(const struct http_req *req)
 {
 	if (req->body.kind == HTTP_BODY_NONE)
@@ -50,8 +50,8 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct deny d = deny_of(&p->x);
 	uint8_t buf[DENY_ROOM];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	/* Inside intercepted TLS a no with its own reason is about more than this request: the host
-	 * is not one to be opened any more. The next connection is decided again. */
+	/* Inside intercepted TLS, a denial with its own reason concerns more than this request: the
+	 * host may no longer be intercepted. The next connection is decided again. */
 	bool stale = conn_is_opened(c) && verdict->reason[0];
 	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-/* One HEAD frame and an END; also the largest thing that is sent at once besides data. */
+/* One HEAD frame and an END; also the largest send other than data. */
 static uint8_t frames[CANON_FRAME_HEADER + CANON_MAX_HEAD + CANON_FRAME_HEADER + CANON_MAX_END];
 
-/* lib/rules/policy's canonical form is the one that rules see. */
+/* Rules use the canonical form of lib/rules/policy. */
 static int canonical_host(struct slice text, char *buf, size_t size)
 {
 	struct host host;
@@ -34,8 +34,8 @@ static bool wants_json(const struct http_headers *headers)
 	return false;
 }
 
-/* What a request to the proxy is for by its own target, so that a refusal of it can be told: what
- * follows here may still find that it is for nobody. */
+/* Notes the target that the request itself names, so that a denial can name it. Later checks may
+ * still reject the target. */
 static void note_target(struct proxy_exchange *x, const struct http_req *req)
 {
 	uint16_t port;
@@ -51,14 +51,14 @@ static void note_target(struct proxy_exchange *x, const struct http_req *req)
 	x->port = port;
 }
 
-/* What is needed after the arena is gone. */
+/* Copies what is needed after the arena is freed. */
 static void note_request(struct proxy_exchange *x, struct http_req *req)
 {
 	*x = (struct proxy_exchange){.req = req, .port = req->port};
 	(void)!slice_to_cstr(req->host, x->host, sizeof(x->host));
 	x->is_head = slice_eq_str(req->method, "HEAD");
 	x->http10 = req->http10;
-	/* HTTP/1.0 would have to be told that it is kept, which our answers never say. */
+	/* HTTP/1.0 would need a Connection: keep-alive, which our answers never contain. */
 	x->keep_alive = req->keep_alive && !req->http10;
 	x->websocket = req->websocket;
 	x->json = wants_json(&req->headers);
@@ -80,12 +80,12 @@ static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct h
 		return proxy_refuse(e, c, &fault);
 	}
 	c->proxy->state = PROXY_ASKED;
-	/* The last thing done here: the answer may come at once. */
+	/* Last: the answer may arrive immediately. */
 	conn_ask(e, c, &ask);
 	return PROXY_WAIT;
 }
 
-/* What follows is a tunnel and no longer ours. */
+/* The rest is a tunnel, which the HTTP engine does not handle. */
 static enum proxy_step leave_by_connect(
 	struct edge *e, struct conn *c, const struct http_req *req, const struct http_fault *bad)
 {
@@ -127,8 +127,8 @@ enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *r
 	return ask_keeper(e, c, req);
 }
 
-/* A head is begun only when its refusal would fit: until there is an answer nothing else is
- * said, so that it fits later too. */
+/* A head is parsed only if there is room for a denial: nothing else is written before the answer,
+ * so there is room later too. */
 enum proxy_step proxy_read_head(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
@@ -194,7 +194,7 @@ static void send_frames(struct conn *c, struct slice bytes)
 	proxy_rest_add(&p->to_fd, canon_text_cut(bytes, n, bytes.n));
 }
 
-/* The request is read: nothing of it is needed any more. A websocket's direction stays open. */
+/* The request was read: frees it. A websocket's direction stays open. */
 static int put_end(struct conn *c, struct wr *wr, const struct http_headers *trailers)
 {
 	struct proxy *p = c->proxy;
@@ -218,7 +218,7 @@ enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c)
 
 	p->state = PROXY_EXCHANGE;
 	p->x.readable = p->x.writable = true;
-	/* Without a body the END goes with the head. */
+	/* Without a body the END is sent with the head. */
 	if (r == 0 && !has_body && p->tongue->next_event(e, c, &ev))
 		r = ev.kind == HTTP1_EV_END ? put_end(c, &wr, ev.trailers) : -EBADMSG;
 	if (r < 0)
@@ -227,7 +227,7 @@ enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c)
 	return PROXY_AGAIN;
 }
 
-/* Sends of the frame under way what the socket takes; whether all of it is gone. */
+/* Sends the current frame as far as the socket accepts; true if all of it was sent. */
 static bool send_data(struct edge *e, struct conn *c)
 {
 	struct proxy_exchange *x = &c->proxy->x;

@@ -13,25 +13,25 @@
 
 /* A body up to this size is read and dropped after a refusal, so that the connection lives on. */
 #define PROXY_MAX_DISCARD 65536
-/* Read at once where frames begin; the body of a frame goes around this. */
+/* Size of a read at the start of frames; the data of a frame bypasses this buffer. */
 #define PROXY_READ 4096
-/* Less room than this for the guest is none: frames would come in crumbs. */
+/* Less room for the guest counts as none: frames would be too small. */
 #define PROXY_MIN_ROOM 1024
-/* Sizes and line ends of chunks; kept free so that they always fit behind their data. */
+/* Chunk sizes and line ends; reserved so that they always fit after their data. */
 #define PROXY_CHUNK_ROOM 32
 
 enum proxy_state {
-	PROXY_HEAD,	/* a head is read; between two requests nothing is held */
+	PROXY_HEAD,	/* reading a head; idle between two requests */
 	PROXY_ASKED,	/* the keeper decides; the request waits in the arena */
-	PROXY_EXCHANGE, /* the body goes to egress, the answer comes back */
-	PROXY_DISCARD,	/* refused and answered; what is left of the body is dropped */
+	PROXY_EXCHANGE, /* body to egress, answer to the guest */
+	PROXY_DISCARD,	/* denied and answered; the rest of the body is dropped */
 	PROXY_RAW,	/* a websocket: bytes both ways */
 	PROXY_N_STATES,
 };
 
 enum proxy_step { PROXY_WAIT, PROXY_AGAIN, PROXY_GONE };
 
-/* Bytes that did not fit where they go. Never more than one head and what was read with it. */
+/* Data that did not fit. At most one head and what was read with it. */
 struct proxy_rest {
 	uint8_t *buf;
 	size_t n, at;
@@ -39,7 +39,7 @@ struct proxy_rest {
 
 /* One request and its answer. */
 struct proxy_exchange {
-	struct http_req *req;	  /* until its END: then the arena is gone */
+	struct http_req *req;	  /* until its END, which frees the arena */
 	char host[EDGE_MAX_HOST]; /* "" while its target is not known */
 	uint16_t port;
 	bool is_head, http10, keep_alive, websocket, json;
@@ -47,7 +47,7 @@ struct proxy_exchange {
 	/* To egress. */
 	bool req_done; /* read to its END */
 	bool writable;
-	bool deaf; /* egress takes no more; its answer may still come */
+	bool deaf; /* egress reads no more; its answer may still arrive */
 	bool shut;
 	uint8_t data_head[CANON_FRAME_HEADER]; /* of the DATA frame under way */
 	size_t n_data_head;		       /* the last bytes of it, unsent */
@@ -55,9 +55,9 @@ struct proxy_exchange {
 
 	/* From egress. */
 	bool readable;
-	bool answered; /* the head of the answer is said */
-	bool over;     /* its END has come */
-	bool close;    /* the guest was told that the connection ends after it */
+	bool answered; /* the head of the answer was written */
+	bool over;     /* END was received */
+	bool close;    /* the answer announced that the connection ends */
 	bool in_frame; /* inside a DATA frame that was begun */
 	unsigned int n_informational;
 	struct canon_flow flow;
@@ -66,17 +66,17 @@ struct proxy_exchange {
 
 /* How the guest's side of a connection is spoken. */
 struct proxy_tongue {
-	/* The next event of the body. The data of a DATA stays at the front of c->in, everything
-	 * else is eaten. A body that does not exist gives its END at once and eats nothing. */
+	/* Returns the next event of the body. The payload of DATA stays at the front of c->in, the
+	 * rest is consumed. An absent body gives END immediately and consumes nothing. */
 	bool (*next_event)(struct edge *e, struct conn *c, struct http1_event *ret);
-	/* A head of the answer, 1xx ones too. It has set x.close and x.out_kind when it is the last
-	 * one. -EBADMSG when it cannot be said. */
+	/* Writes a head of the answer, also 1xx. Sets x.close and x.out_kind for the final one.
+	 * Returns -EBADMSG if it cannot be expressed. */
 	int (*say_head)(struct edge *e, struct conn *c, struct http_resp *resp);
 	/* The answer is complete. */
 	int (*say_end)(struct edge *e, struct conn *c, const struct http_headers *trailers);
-	/* A whole answer of our own, as deny.h has written it; there is room. */
+	/* Writes a complete answer of edge, as formatted by deny.h; there is room. */
 	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
-	/* Whether what was said before has left, so that more may be read. */
+	/* Whether all earlier output was sent, so that more may be read. */
 	bool (*flush)(struct edge *e, struct conn *c);
 	/* Other requests of the connection continue, but none may follow them. NULL where the end
 	 * of this one is the end of the connection. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that people use speak HTTP/2 to a real, sealed sbx-edge: TCP on loopback stands for
- * the wire of the guest, and the origin echoes. */
+/* Common HTTP/2 clients with a real, sealed sbx-edge: TCP on loopback replaces the wire of the
+ * guest, and the origin echoes. */
 #include "src/edge/tls/test/open_rig.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ struct line {
 	int fd;
 	struct net_conn *c;
 	struct bufq out;
-	bool established, over; /* over: the client has ended its side */
+	bool established, over; /* over: the client has closed its side */
 };
 
 struct exchange {
@@ -103,7 +103,7 @@ static void move_line(struct line *l)
 	}
 }
 
-/* The origin: what comes goes back. */
+/* The origin echoes its input. */
 static void say_head(struct net_way *w, struct slice payload)
 {
 	struct http_resp resp = {.status = 200, .body = {.kind = HTTP_BODY_CHUNKED}};
@@ -168,7 +168,7 @@ static pid_t start(const char *script)
 	_exit(127);
 }
 
-/* Runs it to its end; its exit status. */
+/* Runs the script and returns its exit status. */
 static int run(const char *script)
 {
 	uint64_t end = clock_mono_ms() + CLIENT_MS;

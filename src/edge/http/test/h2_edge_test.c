@@ -116,7 +116,7 @@ static void web_free(struct web *w)
 	free(w);
 }
 
-/* What came goes to nghttp2, and what it says into TLS. */
+/* Passes received data to nghttp2, and its output to TLS. */
 static void web_pump(struct web *w)
 {
 	const uint8_t *p;
@@ -241,13 +241,13 @@ static void test_requests_of_one_connection(void **state)
 	assert_int_equal(a->status, 200);
 	assert_int_equal(a->n_got, 100000);
 	assert_true(!a->wrong && a->error == 0);
-	/* A no, and the connection goes on. */
+	/* A denial; the connection continues. */
 	a = web_open(w, "GET", "/no", HOST, false);
 	web_until(w, net_asked(n, EDGE_ASK_HTTP, HOST, 443));
 	net_deny(n, net_asked(n, EDGE_ASK_HTTP, HOST, 443), "");
 	web_until(w, a->closed);
 	assert_int_equal(a->status, 403);
-	/* Of another host: refused here, and told. */
+	/* Another host: blocked here, and reported. */
 	b = web_open(w, "GET", "/a", "other.test", false);
 	web_until(w, b->closed && net_faulted(n, "the target of the request is not"));
 	assert_int_equal(b->status, 421);
@@ -313,7 +313,7 @@ static void test_both_directions_at_once(void **state)
 	net_free(n);
 }
 
-/* The guest's program goes: what it wanted ends too. */
+/* The guest's program exits: its requests end too. */
 static void test_the_end_of_the_guest(void **state)
 {
 	struct net_rig *n = net_new();

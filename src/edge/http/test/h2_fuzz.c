@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile guest inside opened TLS, in any order with verdicts, answers of the origin and a
- * guest that does not read. What reaches the origin is checked by the rig: whole frames, in
- * order, as long as was said. Input: u8 how (1: verdicts by hand, 2: a no now and then), then
- * steps: u8 which, u16 length + bytes. */
+/* A hostile guest inside intercepted TLS, in any order with verdicts, answers of the origin and a
+ * guest that does not read. The rig checks what reaches the origin: complete frames, in order, of
+ * the announced length. Input: u8 mode (1: verdicts by hand, 2: some denials), then steps: u8 kind,
+ * u16 length + bytes. */
 #include "h2_rig.h"
 
 #include <stdlib.h>

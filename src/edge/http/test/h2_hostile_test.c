@@ -70,7 +70,7 @@ static struct h2_rig *new_raw(void)
 	return r;
 }
 
-/* The connection is over, the guest and the keeper were told, and nothing of it is left. */
+/* The connection is closed, guest and keeper were informed, and its memory is freed. */
 static void must_be_over(struct h2_rig *r)
 {
 	h2_rig_turn(r);
@@ -99,7 +99,7 @@ static void rapid_reset(void **state)
 	must_be_over(r);
 }
 
-/* The same while the keeper does not answer: few questions are asked, and few places taken. */
+/* The same while the keeper does not answer: few asks are sent, and few slots used. */
 static void rapid_reset_of_a_slow_keeper(void **state)
 {
 	struct h2_rig *r = new_raw();
@@ -128,7 +128,7 @@ static void made_to_reset(void **state)
 			uint32_t id = 2 * i + 1;
 
 			send_get(r, id);
-			if (how == 0) /* behind the end of the stream */
+			if (how == 0) /* after the end of the stream */
 				h2_rig_frame(r, NGHTTP2_DATA, 0, id, slice_of("x", 1));
 			else if (how == 1) /* a window that overflows */
 				h2_rig_frame(r, NGHTTP2_WINDOW_UPDATE, 0, id,
@@ -144,7 +144,7 @@ static void made_to_reset(void **state)
 	}
 }
 
-/* Requests that are refused are answered, and their bodies are reset: that is paid for too. */
+/* Denied requests are answered and their bodies reset: that is counted too. */
 static void refused_bodies(void **state)
 {
 	struct h2_rig *r = new_raw();
@@ -200,7 +200,7 @@ static void floods_end_the_connection(void **state)
 	}
 }
 
-/* What we must answer piles up when the guest does not read it. */
+/* Answers of nghttp2 pile up if the guest does not read them. */
 static void a_flood_that_is_not_read(void **state)
 {
 	struct h2_rig *r = new_raw();
@@ -299,7 +299,7 @@ static void more_streams_than_allowed(void **state)
 	must_be_over(r);
 }
 
-/* Other connections have all places of the table: it is said, and the next try may do. */
+/* Other connections use all slots of the table: the stream is refused, and a retry may succeed. */
 static void no_place_in_the_table(void **state)
 {
 	struct h2_rig *r = new_raw();
@@ -319,7 +319,7 @@ static void no_place_in_the_table(void **state)
 	h2_rig_free(r);
 }
 
-/* Inside a session nobody else can be closed, so the new stream is refused. */
+/* Inside a session no other connection can be closed, so the new stream is refused. */
 static void no_memory_left(void **state)
 {
 	struct h2_rig *r = new_raw();
@@ -332,7 +332,7 @@ static void no_memory_left(void **state)
 	h2_rig_free(r);
 }
 
-/* It holds a place and everything behind it: there is a time for it, streams or not. */
+/* An endless head blocks its connection: it has a timeout, with or without streams. */
 static void a_head_that_does_not_end(void **state)
 {
 	for (int how = 0; how < 2; how++) {
@@ -359,7 +359,7 @@ static void stay_open_in_silence(struct h2_rig *r)
 	h2_rig_free(r);
 }
 
-/* nghttp2 reads a head of a stream that is over and reports nothing: no head is waited for. */
+/* nghttp2 ignores a head of a closed stream and reports nothing: no head is awaited. */
 static void an_ignored_head_is_not_waited_for(void **state)
 {
 	for (int how = 0; how < 2; how++) {
@@ -404,7 +404,7 @@ static void a_head_of_a_reset_stream_is_not_waited_for(void **state)
 	stay_open_in_silence(r);
 }
 
-/* Only lack of memory makes nghttp2 fail here, so the test breaks what it is given. */
+/* Only lack of memory makes nghttp2 fail here, so the test corrupts its input. */
 static void an_error_of_nghttp2_ends_the_connection(void **state)
 {
 	for (int how = 0; how < 2; how++) {
@@ -451,7 +451,7 @@ static void a_tail_that_cannot_be_sent_resets_its_stream(void **state)
 
 #define S(text) slice_of(text, sizeof(text) - 1)
 
-/* Each is one stream's fault, told with its reason; not a byte of it goes on. */
+/* Each fault affects one stream and is reported with its reason; nothing is forwarded. */
 static void heads_are_judged_here(void **state)
 {
 	const struct {
@@ -491,7 +491,7 @@ static void heads_are_judged_here(void **state)
 	h2_rig_free(r);
 }
 
-/* A body that is not as long as was said is not whole for the origin either. */
+/* A body of another length than announced is incomplete for the origin too. */
 static void bodies_are_judged_here(void **state)
 {
 	static const struct {

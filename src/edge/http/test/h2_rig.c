@@ -29,7 +29,7 @@ static void add_text(char *to, struct slice name, struct slice value)
 		(int)value.n, (const char *)value.p);
 }
 
-/* ---- what the rest of edge would do ---- */
+/* ---- stubs for the rest of edge ---- */
 
 static void lose_guest(struct edge *e, const char *fmt, ...)
 {
@@ -598,7 +598,7 @@ struct h2_rig *h2_rig_new(bool client)
 	r->reads = SIZE_MAX;
 	r->decide = 1;
 	r->goaway = r->reset = UINT32_MAX;
-	c = conn_new(&r->e, CONN_TCP, 1); /* a stream that the wire does not know */
+	c = conn_new(&r->e, CONN_TCP, 1); /* a stream unknown to the wire */
 	r->idx = c->idx;
 	r->gen = c->gen;
 	c->via = EDGE_VIA_TRANSPARENT;

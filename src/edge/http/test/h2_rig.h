@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * h2_rig - the HTTP/2 engine between a guest, a keeper and an origin that the test plays.
+ * h2_rig - the HTTP/2 engine with a guest, a keeper and an origin played by the test.
  *
- * How      The whole of edge's network but the wire and TLS: one connection that has been opened,
- *          whose plain bytes are those of a real nghttp2 client, or whatever the test writes. Each
- *          allowed request is a way: a socket pair at whose other end the rig reads and says
- *          frames. h2_rig_turn moves everything until nothing moves any more. Long bodies are a
- *          pattern, so that a byte that is lost, doubled or of another stream is seen.
+ * How      All of edge's network except the wire and TLS: one intercepted connection, whose plain
+ *          data comes from a real nghttp2 client or from the test. Each allowed request is a way: a
+ *          socket pair at whose other end the rig reads and writes frames. h2_rig_turn moves data
+ *          until nothing changes. Long bodies are a pattern, so that lost, duplicated or foreign
+ *          data is detected.
  * Trust    Test code; never linked into a program.
  * Owns     The edge, the client, the ways.
  * See      h2_test.c, h2_hostile_test.c, h2_fuzz.c
@@ -30,7 +30,7 @@ struct rig_stream {
 	uint64_t to_send, n_sent; /* of the pattern */
 	bool to_end;		  /* after to_send */
 	const char *tail;	  /* a trailer's value */
-	bool is_wrong;		  /* what came is not the pattern */
+	bool is_wrong;		  /* received data is not the pattern */
 	bool closed;
 	uint32_t error;
 };
@@ -47,8 +47,8 @@ struct rig_way {
 	bool is_wrong, ended, eof, deaf;
 	uint8_t *out;
 	size_t n_out;
-	uint64_t to_say, n_said; /* of the pattern, behind out */
-	bool to_end;		 /* then END */
+	uint64_t to_say, n_said; /* of the pattern, after out */
+	bool to_end;		 /* followed by END */
 	const char *tail;
 	bool echoes;
 };
@@ -56,7 +56,7 @@ struct rig_way {
 struct h2_rig {
 	struct edge e;
 	uint32_t idx, gen;
-	int port; /* the other end of sbx.net, where nothing happens */
+	int port; /* the other end of sbx.net, unused */
 	nghttp2_session *client;
 	struct rig_stream streams[RIG_STREAMS];
 	unsigned n_streams;
@@ -64,7 +64,7 @@ struct h2_rig {
 	size_t reads; /* bytes that the guest still takes; SIZE_MAX: all */
 	uint8_t *up;
 	size_t n_up; /* bytes of the guest that are on their way */
-	/* What edge said: frames by type, and the code of the last of two. */
+	/* Output of edge: frames by type, and the last codes of GOAWAY and RST_STREAM. */
 	unsigned n_frames[RIG_TYPES];
 	uint32_t goaway, reset;
 	uint8_t frame[9 + 16384];
@@ -76,7 +76,7 @@ struct h2_rig {
 	} asks[RIG_ASKS];
 	unsigned n_asks, n_asked, n_faults;
 	int decide;	    /* 0: by hand, 1: yes, -1: no, 2: no to paths with "no" */
-	const char *reason; /* of a no; NULL: none of its own */
+	const char *reason; /* of a denial; NULL: none */
 	struct edge_ask last;
 	char fault[EDGE_MAX_TEXT];
 	struct rig_way ways[RIG_STREAMS];
@@ -90,11 +90,11 @@ void h2_rig_free(struct h2_rig *r);
 void h2_rig_turn(struct h2_rig *r);
 /* The connection; NULL when it is over. */
 struct conn *h2_rig_conn(struct h2_rig *r);
-/* A request; `more` are NULL-ended pairs of name and value. to_send SIZE_MAX: no body at all. */
+/* Sends a request; `more` is a NULL-terminated list of names and values. SIZE_MAX: no body. */
 struct rig_stream *h2_rig_open(struct h2_rig *r, const char *method, const char *path,
 	size_t to_send, const char *const *more);
 struct rig_stream *h2_rig_get(struct h2_rig *r, const char *path);
-/* Goes on with a body. */
+/* Continues a body. */
 void h2_rig_send(struct h2_rig *r, struct rig_stream *s, size_t n, bool end);
 /* The guest's program reads again. */
 void h2_rig_read(struct h2_rig *r);

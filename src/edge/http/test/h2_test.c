@@ -56,7 +56,7 @@ static void a_body_has_its_length(void **state)
 	h2_rig_free(r);
 }
 
-/* As gRPC: head and data of the answer while the request goes on, trailers both ways. */
+/* As gRPC: head and data of the answer while the request continues, trailers in both directions. */
 static void both_directions_at_once(void **state)
 {
 	static const char *const more[] = {
@@ -93,7 +93,7 @@ static void both_directions_at_once(void **state)
 	h2_rig_free(r);
 }
 
-/* gRPC's answer of one head: its end must be on it. */
+/* gRPC's answer of one head must have END_STREAM on it. */
 static void an_answer_without_content_is_one_frame(void **state)
 {
 	struct h2_rig *r = h2_rig_new(true);
@@ -174,7 +174,7 @@ static void a_no_is_of_one_stream(void **state)
 	assert_non_null(strstr(b->head, "proxy-status: sbx; error=http_request_denied"));
 	assert_non_null(strstr(b->body, "Blocked by network policy: example.test:443\n"));
 	assert_null(strstr(b->head, "connection"));
-	/* The answer is whole, and the rest of the body is not wanted. */
+	/* The answer is complete, and the rest of the body is not needed. */
 	assert_int_equal(c->status, 403);
 	assert_non_null(strstr(c->body, "\"status\":403"));
 	assert_true(c->closed && c->error == NGHTTP2_NO_ERROR);
@@ -187,7 +187,7 @@ static void a_no_is_of_one_stream(void **state)
 	h2_rig_free(r);
 }
 
-/* The host is not one to be opened any more: what is under way goes on, and nothing new begins. */
+/* The host may no longer be intercepted: current streams continue, and no new one begins. */
 static void a_stale_connection_ends_with_its_streams(void **state)
 {
 	struct h2_rig *r = h2_rig_new(true);
@@ -212,8 +212,7 @@ static void a_stale_connection_ends_with_its_streams(void **state)
 	h2_rig_free(r);
 }
 
-/* A connection to one host says the name of another: nothing of it goes on, and the keeper is
- * told. */
+/* A connection to one host names another: nothing is forwarded, and the keeper is informed. */
 static void coalescing_is_misdirected(void **state)
 {
 	static const char *const other[] = {":authority", "other.test", NULL};
@@ -259,7 +258,7 @@ static void refusals_of_egress_are_said(void **state)
 	h2_rig_free(r);
 }
 
-/* What was cut must not look as if it had ended. */
+/* A cut must not look like an end. */
 static void a_cut_is_a_reset(void **state)
 {
 	const uint8_t reset[] = {1, 0, 0, 0, CANON_RESET, 1, 0, 0, 2};
@@ -297,7 +296,7 @@ static void an_answer_out_of_order_is_none(void **state)
 	h2_rig_turn(r);
 	w = h2_rig_way(r, "/a");
 	rig_way_head(w, 200, HTTP_BODY_LENGTH, 5, NULL, NULL);
-	w->to_say = 6; /* one too many */
+	w->to_say = 6; /* one byte too many */
 	w->to_end = true;
 	w = h2_rig_way(r, "/b");
 	w->to_end = true; /* without a head */
@@ -332,7 +331,7 @@ static void the_guest_cancels(void **state)
 	h2_rig_turn(r);
 	assert_true(h2_rig_way(r, "/a")->eof && !h2_rig_way(r, "/a")->ended);
 	assert_true(h2_rig_way(r, "/b")->eof);
-	/* The one that is asked about keeps its place until the answer. */
+	/* The stream with a pending ask keeps its slot until the answer. */
 	assert_int_equal(r->e.net->n_conns, 2);
 	h2_rig_verdict(r, 0, true);
 	h2_rig_turn(r);
@@ -341,7 +340,7 @@ static void the_guest_cancels(void **state)
 	h2_rig_free(r);
 }
 
-/* The answer is complete before the request: it is whole, and the rest is not waited for. */
+/* The answer completes before the request: it is delivered, and the rest is not awaited. */
 static void an_early_answer(void **state)
 {
 	struct h2_rig *r = h2_rig_new(true);
@@ -392,8 +391,7 @@ static void a_hundred_at_once(void **state)
 	h2_rig_free(r);
 }
 
-/* Two origins do not read and one guest's program does not: each holds a window, and the others
- * go on. */
+/* Two origins and one client do not read: each holds one window, and the others continue. */
 static void who_does_not_read_stops_only_itself(void **state)
 {
 	const size_t large = 4 << 20;
@@ -404,7 +402,7 @@ static void who_does_not_read_stops_only_itself(void **state)
 	r->decide = 0;
 	a = h2_rig_open(r, "POST", "/deaf", large, NULL);
 	h2_rig_turn(r);
-	/* Nothing is decided: the window is what waits. */
+	/* Undecided: one window of data waits. */
 	assert_int_equal(a->n_sent, H2_WINDOW);
 	h2_rig_verdict(r, 0, true);
 	r->ways[0].deaf = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP through a real, sealed sbx-edge: the engine on the wire of sbx.net, with the keeper's
- * channel and sockets as they are; and what it holds while others are slow. */
+/* HTTP through a real, sealed sbx-edge: the engine on the wire of sbx.net, with the real channel
+ * and sockets of the keeper; and its memory while others are slow. */
 #include "src/edge/test/net_rig.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 static const char get[] = "GET http://" HOST "/a HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
 
-/* The question that is there now is answered by yes; what edge sends is kept as it is. */
+/* Allows the pending ask; keeps the raw output of edge. */
 static struct net_way *allow(struct net_rig *n)
 {
 	struct net_way *w;
@@ -28,7 +28,7 @@ static struct net_way *allow(struct net_rig *n)
 	return w;
 }
 
-/* HEAD and END of a request without a body have come. */
+/* HEAD and END of a request without a body were received. */
 static bool has_request(const struct net_way *w, const char *path)
 {
 	struct slice in = slice_of(w->side.got, w->side.n_got);
@@ -113,7 +113,7 @@ static void test_three_ways_are_one(void **state)
 	net_free(n);
 }
 
-/* The keeper's record must name what it was for, and never what an earlier request was for. */
+/* The keeper's record must name the target of this request, never of an earlier one. */
 static void test_a_fault_names_its_target(void **state)
 {
 	static const char wrong[] = "GET http://" HOST ":81/ HTTP/1.1\r\nHost: other.test\r\n\r\n";
@@ -188,7 +188,7 @@ static unsigned count_answers(const struct net_rig *n)
 	return k;
 }
 
-/* A thousand event streams that have said something and are silent now. */
+/* A thousand event streams that are silent after some data. */
 static void test_1000_streams_at_once(void **state)
 {
 	struct net_rig *n = net_new();

@@ -55,7 +55,7 @@ static void large_bodies_go_through_a_small_window(void **state)
 		proxy_rig_add(&r->to_say, large());
 		proxy_rig_add(&r->to_say, slice_from_str(i ? "\r\n0\r\n\r\n" : ""));
 		proxy_rig_turn(r);
-		/* Egress does not read: what is held is the socket's buffer and one window. */
+		/* Egress does not read: only the socket's buffer and one window are held. */
 		assert_true(r->to_say.n - r->to_say.at > LARGE - (1 << 20));
 		assert_int_equal(bufq_space(&r->c->in), 0);
 		r->deaf = false;
@@ -90,7 +90,7 @@ static void continue_is_passed_on_and_back(void **state)
 	proxy_rig_free(r);
 }
 
-/* The answer is there before the body: it is delivered whole, and nothing that follows is a
+/* The answer arrives before the body: it is delivered completely, and nothing after it is a
  * request. */
 static void an_early_answer_ends_the_connection(void **state)
 {
@@ -139,7 +139,7 @@ static void a_guest_that_goes_away_leaves_half_a_request(void **state)
 	r->to_end = true;
 	proxy_rig_turn(r);
 	assert_int_equal(r->n_requests, 0);
-	assert_int_equal(r->far, -1); /* egress saw the end of the socket and no END */
+	assert_int_equal(r->far, -1); /* egress saw end-of-file without an END */
 	assert_non_null(strstr(got(r), "HTTP/1.1 400 "));
 	assert_int_equal(r->n_faults, 1);
 	assert_int_equal(r->end, RIG_ENDED);
@@ -158,7 +158,7 @@ static void a_body_that_breaks_is_never_ended(void **state)
 	assert_int_equal(r->n_requests, 0);
 	assert_int_equal(r->n_faults, 1);
 	assert_int_equal(r->far, -1);
-	assert_int_equal(r->end, RIG_RESET); /* an answer is under way: nothing can be said */
+	assert_int_equal(r->end, RIG_RESET); /* an answer is under way: no error can be sent */
 	assert_null(strstr(got(r), " 400 "));
 	proxy_rig_free(r);
 }
@@ -199,7 +199,7 @@ static void large_answers_wait_for_a_slow_reader(void **state)
 	}
 }
 
-/* One frame is one chunk, and its bytes go as they come. */
+/* One frame is one chunk, and its data is forwarded immediately. */
 static void a_slow_stream_is_forwarded_at_once(void **state)
 {
 	struct proxy_rig *r = rig(get);
@@ -275,8 +275,7 @@ static void answers_without_content_keep_their_headers(void **state)
 	proxy_rig_free(r);
 }
 
-/* A head that is larger than the room for it arrives whole all the same, and so does what
- * follows. */
+/* A head that is larger than its room still arrives completely, and so does the rest. */
 static void a_head_may_be_larger_than_the_room(void **state)
 {
 	struct proxy_rig *r = rig(get);
@@ -330,7 +329,7 @@ static void failures_have_words(void **state)
 		assert_int_equal(r->end, RIG_OPEN);
 		assert_int_equal(r->c->fd, -1);
 	}
-	/* The body is not there yet, so the next request cannot be found. */
+	/* The body is incomplete, so the next request cannot be found. */
 	proxy_rig_say(r, "POST / HTTP/1.1\r\nHost: example.test\r\nContent-Length: 5\r\n\r\n");
 	proxy_rig_head_with(r, &(struct http_resp){.status = 502}, "sbx-reason", "x");
 	proxy_rig_turn(r);
@@ -382,7 +381,7 @@ static void put_head(struct proxy_rig *r, int what)
 		uint16_t status;
 		struct http_body body;
 	} heads[] = {
-		{101, {HTTP_BODY_TUNNEL, 0, false}}, /* nobody asked for it */
+		{101, {HTTP_BODY_TUNNEL, 0, false}}, /* not requested */
 		{200, {HTTP_BODY_TUNNEL, 0, false}},
 		{200, {HTTP_BODY_NONE, 0, false}},  /* the guest would wait for the end */
 		{200, {HTTP_BODY_LENGTH, 5, true}}, /* and here for five bytes */
@@ -441,7 +440,7 @@ static void lies_of_egress_become_502(void **state)
 	}
 }
 
-/* One byte more than the head said would be read as the next answer. */
+/* One byte more than announced would be parsed as the next answer. */
 static void lies_after_the_head_end_the_connection(void **state)
 {
 	for (int i = 0; i < 5; i++) {

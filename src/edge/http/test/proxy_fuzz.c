@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile guest and a hostile egress around the HTTP engine. The first byte says what kind of
- * connection it is and how the guest's bytes are cut; then come records of u8 what, u8 length,
- * bytes.
- *
- * Always: egress gets frames in order, with canonical heads and bodies as long as they say (the rig
- * aborts otherwise), one head for each yes; and what the guest gets is a row of answers that our
- * own reader accepts, one for each request, whatever egress said.
+ * A hostile guest and a hostile egress around the HTTP engine. The first byte selects the kind of
+ * connection and how the guest's data is split; then follow records of u8 kind, u8 length, bytes.
+ * Invariants: egress gets frames in order, with canonical heads and bodies of the announced length
+ * (the rig aborts otherwise), one head per allowed request. The guest gets a sequence of answers
+ * that our own parser accepts, one per request, whatever egress sends.
  */
 #include <stdlib.h>
 #include "lib/base/mem.h"
@@ -17,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum what {
 	GUEST_SAYS,
-	EGRESS_SAYS,  /* as it is */
+	EGRESS_SAYS,  /* raw */
 	EGRESS_FRAME, /* a right header in front; the first byte is the kind */
 	EGRESS_OK,    /* the right answer */
 	KEEPER_YES,
@@ -87,13 +85,13 @@ static void play(struct proxy_rig *r, enum what what, struct slice bytes)
 	proxy_rig_turn(r);
 }
 
-/* Limits of our reader that egress' own does not have are no lie. */
+/* Limits of our parser that egress's parser does not have are not faults. */
 static bool is_limit(const struct http_fault *fault)
 {
 	return strstr(fault->why, "too large") || strstr(fault->why, "too many");
 }
 
-/* Reads one answer off *in; false when nothing more can be read. */
+/* Parses one answer from *in; false if there is no more. */
 static bool read_answer(struct slice *in, const struct http_req *req)
 {
 	struct arena arena;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_pipe - what edge's HTTP engine forwards, for scripts: as tests/proxy/canon_pipe.c, but the
- * bytes go through the whole engine, to an egress that says yes to everything.
+ * proxy_pipe - the output of edge's HTTP engine, for scripts: as tests/proxy/canon_pipe.c, but
+ * through the whole engine, to an egress that allows everything.
  *
  * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of
- *          one connection. Out: u16 status of the refusal (0 none), u32 requests forwarded, u32
- *          bytes behind CONNECT or a websocket, u32 length, the forwarded bytes. Each input comes
- *          whole and byte by byte; when the two differ, the program aborts.
+ *          one connection. Out: u16 status of the denial (0 none), u32 requests forwarded, u32
+ *          bytes after CONNECT or a websocket, u32 length, the forwarded bytes. Each input is fed
+ *          at once and byte by byte; if the results differ, the program aborts.
  * Trust    Test program; reads hostile bytes.
  */
 #include <stdio.h>
@@ -25,12 +25,12 @@ static uint16_t refusal(const struct proxy_rig *r)
 	for (const char *p = strstr(at, "HTTP/1.1 "); p; p = strstr(p + 1, "HTTP/1.1 ")) {
 		unsigned long v = strtoul(p + 9, NULL, 10);
 
-		status = v ? v : status; /* the words may stand in a sentence too */
+		status = v ? v : status; /* the words may also occur in a text */
 	}
 	return (uint16_t)(status >= 400 ? status : 0);
 }
 
-/* The head that leads to conn_connect goes no further here; egress would be asked for this. */
+/* A head that leads to conn_connect ends here; egress would get this request. */
 static void add_connect(struct proxy_rig *r)
 {
 	char text[600];

@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "src/edge/http/proxy_internal.h"
 
-/* Rounds of a turn; what needs more is a loop without an end. */
+/* Rounds of a turn; more means an endless loop. */
 #define MAX_ROUNDS 1000000
 
 void proxy_rig_add(struct proxy_rig_bytes *b, struct slice bytes)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_rig - the HTTP engine between a guest, a keeper and an egress that the test plays.
+ * proxy_rig - the HTTP engine with a guest, a keeper and an egress played by the test.
  *
- * How      Stands for conn.c: the conn_* functions here keep one connection whose bytes the test
- *          gives and takes. The socket to egress is a real pair, watched edge-triggered as in edge.
- *          proxy_rig_turn moves everything until nothing moves any more. After conn_end, conn_reset
- *          and conn_connect the struct conn is freed: who touches it then is seen by a sanitizer.
+ * How      Replaces conn.c: the conn_* functions here keep one connection whose data the test reads
+ *          and writes. The socket to egress is a real pair, watched edge-triggered as in edge.
+ *          proxy_rig_turn moves data until nothing changes. conn_end, conn_reset and conn_connect
+ *          free the struct conn: a sanitizer detects later uses.
  * Trust    Test code; never linked into a program.
- * Owns     The connection, the socket pair, what was seen on both sides.
+ * Owns     The connection, the socket pair, the data seen on both sides.
  * See      proxy_test.c, proxy_fuzz.c, proxy_pipe.c
  */
 #pragma once
@@ -17,7 +17,7 @@
 #define RIG_MAX_ASKS 256
 
 struct proxy_rig_bytes {
-	uint8_t *p; /* with a NUL behind the last byte, for strstr */
+	uint8_t *p; /* with a NUL after the last byte, for strstr */
 	size_t n, at;
 };
 
@@ -31,7 +31,7 @@ struct proxy_rig {
 
 	/* The guest. */
 	struct proxy_rig_bytes to_say; /* not in the window yet */
-	size_t piece;		       /* bytes that come at a time; 0: as many as there are */
+	size_t piece;		       /* bytes per read; 0: all */
 	bool to_end;
 	size_t reads; /* bytes that the guest still takes; SIZE_MAX: all */
 	struct proxy_rig_bytes got;
@@ -50,17 +50,17 @@ struct proxy_rig {
 	uint16_t connect_port;
 
 	/* Egress. */
-	int far; /* its end; -1 */
+	int far; /* egress's end; -1 */
 	bool deaf;
 	struct proxy_rig_bytes to_answer;
 	bool hang_up; /* after to_answer */
 	struct canon_reader reader;
-	struct canon_flow flow; /* what edge sends must be in order; else the rig aborts */
+	struct canon_flow flow; /* frames of edge must be in order; else the rig aborts */
 	bool raw;
 	struct proxy_rig_bytes body;
 	struct http_body body_kind;
 	bool websocket;
-	struct proxy_rig_bytes seen; /* requests as they would be written to an origin */
+	struct proxy_rig_bytes seen; /* requests as written to an origin */
 	size_t n_requests, n_raw, n_bad;
 	size_t begun, n_whole; /* bytes of `seen` before the last request, and with it when whole */
 	/* Called for each whole request; answers it. */
@@ -71,12 +71,12 @@ struct proxy_rig {
 struct proxy_rig *proxy_rig_new(const char *target, uint16_t port);
 void proxy_rig_free(struct proxy_rig *r);
 void proxy_rig_add(struct proxy_rig_bytes *b, struct slice bytes);
-/* The guest says this, and everything moves. */
+/* Sends text as the guest, then runs a turn. */
 void proxy_rig_say(struct proxy_rig *r, const char *text);
 void proxy_rig_turn(struct proxy_rig *r);
 void proxy_rig_verdict(struct proxy_rig *r, bool allowed);
 void proxy_rig_timer(struct proxy_rig *r);
-/* Frames of egress; they go at the next turn. Headers: "name: value" lines, or NULL. */
+/* Frames of egress, sent at the next turn. Headers: "name: value" lines, or NULL. */
 void proxy_rig_head(struct proxy_rig *r, uint16_t status, enum http_body_kind kind, uint64_t length,
 	bool absent);
 void proxy_rig_head_with(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP engine from the guest's side: what is a request, whose it is, and what a refusal
- * says. */
+/* The HTTP engine from the guest's side: valid requests, their targets, and the texts of
+ * denials. */
 #include "src/edge/http/proxy_internal.h"
 #include "proxy_rig.h"
 
@@ -126,7 +126,7 @@ static void connect_leaves_with_what_follows(void **state)
 	proxy_rig_free(r);
 }
 
-/* Whatever the pieces are, the same is asked, forwarded and answered. */
+/* However the input is split, the asks, forwarded data and answers are the same. */
 static void pieces_do_not_matter(void **state)
 {
 	static const char text[] =
@@ -249,7 +249,7 @@ static void a_proxy_target_and_host_must_agree(void **state)
 		proxy_rig_say(r, wrong[i].text);
 		assert_int_equal(r->n_asks, 0);
 		assert_int_equal(r->n_faults, 1);
-		/* The record says what it was for. */
+		/* The record names the target. */
 		assert_string_equal(r->fault_host, "example.test");
 		assert_int_equal(r->fault_port, wrong[i].port);
 		assert_non_null(strstr(got(r), "HTTP/1.1 421 "));
@@ -264,7 +264,7 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 		const char *text, *why, *host;
 		uint16_t port;
 	} rows[] = {
-		/* A Host header alone is no target, so it is none in the record. */
+		/* A Host header alone is not a target, so the record has none. */
 		{get, "invalid proxy request", "", 0},
 		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "invalid proxy request", "",
 			0},
@@ -451,7 +451,7 @@ static void time_runs_out(void **state)
 	proxy_rig_say(r, "G");
 	proxy_rig_say(r, get + 1);
 	assert_int_equal(r->timer_ms, PROXY_IDLE_MS);
-	proxy_rig_say(r, "G"); /* each head has its own time */
+	proxy_rig_say(r, "G"); /* each head has its own timeout */
 	assert_int_equal(r->timer_ms, PROXY_HEAD_MS);
 	proxy_rig_free(r);
 
@@ -463,7 +463,7 @@ static void time_runs_out(void **state)
 	proxy_rig_free(r);
 }
 
-/* A guest that asks and does not read stops its own connection: refusals do not pile up. */
+/* A guest that does not read stops its own connection: denials do not pile up. */
 static void refusals_wait_for_room(void **state)
 {
 	struct proxy_rig *r = fixed();
@@ -506,7 +506,7 @@ static void the_end_of_the_guest_is_the_end(void **state)
 	struct proxy_rig *r = fixed();
 
 	r->to_end = true;
-	proxy_rig_say(r, get); /* a half-close: the answer still comes */
+	proxy_rig_say(r, get); /* a half-close: the answer is still delivered */
 	assert_non_null(strstr(got(r), "HTTP/1.1 200 OK\r\n"));
 	assert_int_equal(r->end, RIG_ENDED);
 	proxy_rig_free(r);
