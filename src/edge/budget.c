@@ -19,22 +19,22 @@
 /* Less than this is not worth a connection. */
 #define MIN_WORTH 4096
 
-/* What one step adds before the sum is looked at again: 100 streams of HTTP/2 with their heads and
- * bodies, or a record for each opened connection. */
+/* What one step can add before the next check of the sum: 100 streams of HTTP/2 with their heads
+ * and bodies, or a record for each intercepted connection. */
 #define STREAMS_STEP (H2_MAX_STREAMS * (HTTP_ARENA_SIZE + H2_WINDOW + H2_TAIL_SIZE + 4096))
 #define RECORDS_STEP (NET_MAX_CONNS * 2 * OPEN_RECORDS)
 #define STEP MAX(STREAMS_STEP, RECORDS_STEP)
 /* malloc may have as much again in pieces that it cannot use. */
 static_assert(2 * (EDGE_BUDGET + STEP) <= JAIL_EDGE_AS, "the budget is used up first");
 
-/* What no closed connection gives back: the streams of sbx.ctl, names, leaves, questions. */
+/* Memory that closing connections does not free: streams of sbx.ctl, names, leaves, asks. */
 #define FIXED                                                                           \
 	(EDGE_MAX_STREAMS * WIRE_STREAM_WINDOW + SYNTH_MAX_BYTES + SYNTH_N_ADDRS * 32 + \
 		MINT_MAX_LEAVES * 2 * MINT_MAX_CERT +                                   \
 		NET_MAX_CONNS * (2 * sizeof(struct edge_ask) + sizeof(struct conn)))
 static_assert(FIXED <= EDGE_BUDGET / 2, "half of the budget is left for connections");
 
-/* What closing it gives back, about. The streams of HTTP/2 are connections by themselves. */
+/* Estimates what closing it frees. Streams of HTTP/2 are connections themselves. */
 static size_t worth_budget(const struct conn *c)
 {
 	size_t n =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* malloc and its kin as sbx-edge is linked with them (--wrap): what is allocated is counted,
- * ours and that of nghttp2 and OpenSSL alike, so that nothing can be forgotten. */
+/* malloc and related functions as sbx-edge is linked with them (--wrap): all allocations are
+ * counted, including those of nghttp2 and OpenSSL, so that none can be forgotten. */
 #include "edge.h"
 
 #include <malloc.h>
@@ -29,7 +29,7 @@ static void *count_alloc(void *p)
 	return p;
 }
 
-/* A piece that libc made for itself may come here too. */
+/* Memory that libc allocated itself may also be freed here. */
 static void uncount_alloc(size_t n)
 {
 	budget_used -= MIN(n, budget_used);
@@ -51,7 +51,7 @@ void *__wrap_realloc(void *p, size_t n)
 	void *q = __real_realloc(p, n);
 
 	if (!q && n > 0)
-		return NULL; /* p is as it was */
+		return NULL; /* p is unchanged */
 	uncount_alloc(before);
 	return count_alloc(q);
 }

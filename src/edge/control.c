@@ -37,7 +37,7 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 
 	if (r == 0)
 		return 0;
-	/* Asks are limited by the connections, and verdicts are what makes them fewer. */
+	/* The number of connections limits asks, and verdicts reduce it. */
 	if (r == -EAGAIN)
 		control_want_room(&e->control);
 	else

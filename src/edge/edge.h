@@ -23,16 +23,16 @@
 
 /* control.c */
 extern const struct control_ops edge_control;
-/* Says what is due about a bridge, or later when the keeper does not read; frees it at the end. */
+/* Sends due reports of a bridge, or later if the keeper does not read; frees it at the end. */
 void control_report(struct edge *e, struct bridge *b);
-/* All bridges are taken. */
+/* All bridges are in use. */
 void control_refuse(struct edge *e, uint32_t id);
 void control_ready(struct edge *e);
-/* The guest or the wire is lost: tells the keeper, and the loop ends. */
+/* The guest or the wire is lost: informs the keeper and stops the loop. */
 void control_lost(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* An ASK goes out: 0, or -EAGAIN when the keeper does not read now (asks_flush is called when it
- * does again) or is gone. */
+/* Sends an ASK. Returns 0, or -EAGAIN if the keeper does not read now (asks_flush is called when it
+ * does again) or has exited. */
 int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 
 /* net.c: called by the rest of edge. */
@@ -41,12 +41,12 @@ void net_on_event(struct edge *e, uint32_t events);
 void net_flush(struct edge *e);
 void net_on_conn_event(struct edge *e, struct loop_event ev); /* a socket to egress */
 void net_on_timer(struct edge *e, struct loop_key key);
-/* fd is taken. -EBADMSG when the keeper answers what was not asked. */
+/* Takes fd. Returns -EBADMSG if the verdict answers no ask. */
 int net_on_verdict(
 	struct edge *e, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
 
-/* budget.c: closes the largest connections while there is too much. Called before a step that can
- * grow one, never within one: any connection may be gone afterwards. */
+/* budget.c: closes the largest connections while the budget is exceeded. Called before a step that
+ * can grow one, never within a step: any connection may be freed. */
 void budget_keep(struct edge *e);
 
 /* selftest.c */

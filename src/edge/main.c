@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-edge: ends one sandbox's wire. Started by the keeper in the jail of profile JAIL_EDGE. */
+/* sbx-edge: terminates one sandbox's wire. The keeper starts it in the jail JAIL_EDGE. */
 #include "edge.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 	}
 }
 
-/* What many events have to say goes out together. */
+/* Sends the output of many events together. */
 static void flush_edge(struct edge *e)
 {
 	if (loop_has_more(&e->loop))

@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
-/* So many connections at once leave enough free memory behind that it is worth giving back. */
+/* After this many concurrent connections, returning free memory to the kernel is worthwhile. */
 #define MANY_CONNS 32
 
 static const struct wire_ops net_wire_ops;
@@ -44,7 +44,7 @@ void net_on_event(struct edge *e, uint32_t events)
 	port_on_event(e, &e->net->port, events);
 }
 
-/* The engine fills what was pulled, TLS what was eaten; whether there was anybody to. */
+/* Lets the engine refill pulled data and TLS refill consumed data; true if any did. */
 static bool give_room(struct edge *e)
 {
 	struct net *net = e->net;
@@ -99,7 +99,7 @@ void net_on_conn_event(struct edge *e, struct loop_event ev)
 		tunnel_on_fd(e, c, ev.events);
 }
 
-/* The guest does not take its last bytes, or does not end what we have ended. */
+/* The guest does not read its last data, or does not close a connection that edge has closed. */
 static void on_end_timer(struct edge *e, struct conn *c)
 {
 	if (c->n_pulled == c->n_pulled_then) {
@@ -172,7 +172,7 @@ static void route_verdict(
 		agent_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED)
 		tunnel_on_verdict(e, c, verdict, TAKE_FD(own));
-	else /* it ended meanwhile */
+	else /* closed meanwhile */
 		conn_free_if_over(e, c);
 }
 
@@ -219,7 +219,7 @@ static enum conn_kind kind_of(const char *path)
 	return CONN_FREE;
 }
 
-/* The host's SSH agent: there is nothing to find out about it, and nothing is looked at here. */
+/* The host's SSH agent: no target is determined, and its data is not inspected. */
 static void agent_ask(struct edge *e, struct conn *c)
 {
 	const struct edge_ask ask = {.kind = EDGE_ASK_AGENT, .via = EDGE_VIA_FORWARD};
@@ -295,7 +295,7 @@ static void put_bytes(struct edge *e, struct conn *c, struct slice bytes)
 	case CONN_HTTP:
 		proxy_on_bytes(e, c);
 		return;
-	default: /* they wait */
+	default: /* waiting */
 		return;
 	}
 }
@@ -367,7 +367,7 @@ static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 	c = conn_find(e, slot, gen);
 	if (!c)
 		return;
-	/* Both sides have said all; what egress has not taken yet is still its. */
+	/* Both sides have closed; egress has not received all data yet. */
 	if (!error && c->state == CONN_TUNNEL && bufq_len(&c->in)) {
 		c->sid = 0;
 		conn_set_timer(e, c, CONN_END_MS);

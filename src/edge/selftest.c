@@ -45,7 +45,7 @@ static long try_work(int fd)
 	return 0;
 }
 
-/* OpenSSL from its first call on: the CA, and what is needed to end TLS.
+/* OpenSSL from its first call on: the CA, and what TLS interception needs.
  * src/edge/tls/test/open_test.c does the handshakes. */
 static long try_tls(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the keeper: NET_ASKS at once, the others in the order they came. */
+/* Asks to the keeper: NET_ASKS at the same time, the others wait in order. */
 #include "conn.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@ static struct asked *find_free(struct net *net)
 	return NULL;
 }
 
-/* Whether it went out. */
+/* Returns true if the ask was sent. */
 static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask *ask)
 {
 	struct net *net = e->net;
 	struct asked *a = e->control.wants_room || e->control.done ? NULL : find_free(net);
-	/* The place is in the id, and an old id never comes back soon. */
+	/* The id contains the slot, and an old id is not reused soon. */
 	uint32_t id = a ? net->next_ask * NET_ASKS + (uint32_t)(a - net->asked) : 0;
 
 	if (!a || e->keeper->send_ask(e, id, ask) < 0)
@@ -54,7 +54,7 @@ void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask)
 	*w = (struct ask_wait){.prev = net->last_wait, .conn = c, .ask = *ask};
 	*(w->prev ? &w->prev->next : &net->first_wait) = w;
 	net->last_wait = w;
-	/* A fault is told even when its connection is over. */
+	/* A fault is reported even after its connection is closed. */
 	if (!ask->fault[0])
 		c->wait = w;
 }

@@ -45,7 +45,7 @@ static void leave_room_list(struct net *net, struct conn *c)
 	c->in_room = false;
 }
 
-/* What belongs to a target and to the engine that has the connection. */
+/* Frees the state of the target and of the engine that has the connection. */
 static void drop_parts(struct edge *e, struct conn *c)
 {
 	e->conn_ops->drop_engine(e, c);
@@ -90,7 +90,7 @@ void conn_eat(struct edge *e, struct conn *c, size_t n)
 	bufq_consume(&c->in, n);
 	if (bufq_len(&c->in) == 0)
 		bufq_trim(&c->in);
-	/* The wire's bytes were given back when TLS took them, and it takes more now. */
+	/* The window was returned when TLS consumed the data, and TLS has room again. */
 	if (c->open)
 		conn_note_room(e, c);
 	else if (c->stream)

@@ -29,12 +29,12 @@ enum conn_state {
 	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */
 	CONN_ASKED,    /* the keeper decides about the tunnel */
 	CONN_OPENING,  /* egress connects */
-	CONN_CHECKING, /* open; the guest's first bytes are looked at */
+	CONN_CHECKING, /* open; the guest's first bytes are being checked */
 	CONN_TUNNEL,   /* bytes pass */
 	CONN_SHAKING,  /* the guest's TLS handshake with us */
 	CONN_HTTP,     /* the HTTP engine has it */
 	CONN_H2,       /* the HTTP/2 engine has it */
-	CONN_ENDING,   /* what is in `out` goes, then the end */
+	CONN_ENDING,   /* sends `out`, then ends */
 };
 
 struct conn_target {
@@ -43,29 +43,28 @@ struct conn_target {
 	uint16_t port;
 };
 
-struct ask_wait; /* a question that is not sent yet: asks.c */
+struct ask_wait; /* an unsent ask: asks.c */
 
 struct conn {
 	enum conn_kind kind;
 	enum conn_state state;
 	enum edge_via via;
-	enum edge_proto proto; /* as far as it was seen */
+	enum edge_proto proto; /* as far as detected */
 	uint32_t idx;	       /* its place in the table */
 	uint32_t sid, gen;     /* sid is 0 when the stream is over */
 	struct conn_target target;
-	uint32_t synth_id; /* held while the target came from it */
+	uint32_t synth_id; /* held while it is the source of the target */
 	bool holds_synth;
 	bool asking;	       /* an ASK is unanswered */
-	bool reporting;	       /* an ASK with a fault is */
-	struct ask_wait *wait; /* the ASK while it was not sent */
-	struct bufq
-		in; /* the guest's bytes that nobody has eaten; conn_eat gives the window back */
-	struct bufq out; /* bytes for the guest */
-	bool in_end;	 /* the guest has ended its direction */
-	bool out_end;	 /* END_STREAM follows the last byte of out */
-	int fd;		 /* to egress; -1 */
+	bool reporting;	       /* an ASK with a fault is unanswered */
+	struct ask_wait *wait; /* the ASK until it is sent */
+	struct bufq in;	       /* unconsumed data of the guest; conn_eat returns the window */
+	struct bufq out;       /* bytes for the guest */
+	bool in_end;	       /* the guest has closed its direction */
+	bool out_end;	       /* END_STREAM follows the last byte of out */
+	int fd;		       /* to egress; -1 */
 	struct loop_timer timer;
-	struct hello_reader *hello; /* while TLS is looked at */
+	struct hello_reader *hello; /* while TLS is being checked */
 	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked.
 	 * Of `in` the first n_may bytes may go to the server, and the reader has seen the first
 	 * n_seen. */
@@ -74,24 +73,24 @@ struct conn {
 	struct proxy *proxy;	  /* CONN_HTTP */
 	struct h2 *h2;		  /* CONN_H2 */
 	struct h2_stream *stream; /* CONN_STREAM: its place in the other connection */
-	/* Once the guest's TLS ends here: `in` and `out` are then what is inside. */
+	/* If TLS is intercepted: `in` and `out` are then the plain data. */
 	struct open *open;
-	const struct host *sni; /* what its ClientHello named; NULL: nothing */
-	bool opened;		/* the keeper said that TLS to the target ends here */
-	bool in_cut;		/* in_end came without the guest's close_notify */
-	bool out_cut; /* out is not all that it should have been: the end is no clean one */
+	const struct host *sni; /* name in its ClientHello; NULL: none */
+	bool opened;		/* the keeper decided to intercept TLS to the target */
+	bool in_cut;		/* in_end without the guest's close_notify */
+	bool out_cut;		/* out was truncated: no clean end */
 	bool fd_blocked, fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
-	bool over_udp;		     /* CONN_DNS: what the answer must fit */
+	bool over_udp;		     /* CONN_DNS: limits the size of the answer */
 	bool answered;		     /* the guest's CONNECT got its 200 */
 	bool server_spoke;	     /* the guest has got bytes of the server */
-	uint64_t n_pulled;	     /* by the guest, and what it was when the timer was set */
+	uint64_t n_pulled;	     /* by the guest, and its value when the timer was set */
 	uint64_t n_pulled_then;
 	struct conn *next_room; /* in the list of those that have room again */
 	bool in_room;
 };
 
-/* Whether what it says is inside TLS that ends here. */
+/* Whether its data is inside intercepted TLS. */
 static inline bool conn_is_opened(const struct conn *c)
 {
 	return c->open || c->kind == CONN_STREAM;

@@ -20,7 +20,7 @@
 
 #define NET_MAX_CONNS WIRE_NET_STREAMS
 #define CONN_OUT 65536
-#define CONN_SNIFF_MS 250    /* silence after which a caught connection is asked about */
+#define CONN_SNIFF_MS 250    /* silence after which a redirected connection is asked about */
 #define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
 #define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
@@ -28,12 +28,12 @@
 /* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
 #define NET_ASKS 64
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
-/* Of an opened connection: what is inside its TLS, each way, and the records for the guest. TLS
- * itself holds one record each way while it is not complete. */
+/* Of an intercepted connection: plain data in each direction, and the records for the guest. TLS
+ * itself holds one incomplete record per direction. */
 #define OPEN_IN 16384
 #define OPEN_OUT 32768
 #define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
-#define OPEN_RECORDS 17408 /* one record and a few words of TLS's own */
+#define OPEN_RECORDS 17408 /* one record and some bytes of TLS itself */
 
 enum edge_ev {
 	EDGE_EV_CONTROL,

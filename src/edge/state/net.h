@@ -17,7 +17,7 @@ struct port {
 	enum edge_ev ev;
 	int fd;
 	struct wire *wire;
-	bool blocked; /* the socket takes no more now; EPOLLOUT is asked for */
+	bool blocked; /* the socket is full; waiting for EPOLLOUT */
 	uint8_t *out;
 	size_t n_out, out_at;
 	void (*on_fed)(struct edge *e); /* after each wire_feed; may be NULL */
@@ -35,14 +35,13 @@ struct net {
 	size_t budget; /* EDGE_BUDGET; tests make it small */
 	struct synth *synth;
 	struct conn *conns[NET_MAX_CONNS];
-	uint32_t n_conns, n_most; /* now, and the most since memory was given back */
+	uint32_t n_conns, n_most; /* current, and maximum since memory was returned */
 	uint32_t next_free, next_gen;
 	struct conn *room; /* pulled from, so that an engine is due */
 	struct asked asked[NET_ASKS];
 	uint32_t n_asked, next_ask;
 	struct ask_wait *first_wait, *last_wait;
-	/* Bytes of one tunnel, in the buffer that is being read: sent when it is read to its
-	 * end. */
+	/* Data of one tunnel, in the buffer that is being parsed: sent after the last frame. */
 	struct conn *gathered;
 	struct iovec gather[NET_GATHER];
 	unsigned n_gather;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One memory budget for all connections of a guest: who fills it loses what is largest, and the
- * others notice nothing. */
+/* One memory budget for all connections of a guest: the largest ones are closed, and the others are
+ * not affected. */
 #include "net_rig.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #define KIB 1024
 #define MOST 1270 /* connections of the attacker: all but a few places */
 #define MANY 600  /* exchanges that are full in both directions */
-/* Text, stacks and what malloc has not given back, above what is counted. */
+/* Text, stacks and memory that malloc has not returned, above what is counted. */
 #define AROUND (32 * MIB)
 
 static uint64_t peak(const struct net_rig *n)
@@ -33,7 +33,7 @@ static unsigned count_open(const struct net_rig *n, unsigned from)
 	return k;
 }
 
-/* The keeper says no to each fault; how many were for memory. */
+/* Denies each fault as the keeper; returns the number of faults about memory. */
 static unsigned count_faults(struct net_rig *n)
 {
 	unsigned k = 0;
@@ -67,7 +67,7 @@ static struct net_way *allow_request(struct net_rig *n)
 	return w;
 }
 
-/* The budget was reached, and all that edge has to say about it was said. */
+/* The budget was reached, and edge has sent all reports about it. */
 static void settle(struct net_rig *n)
 {
 	uint64_t end;
@@ -89,7 +89,7 @@ static void assert_alive(struct net_rig *n, struct net_conn *small, struct net_w
 	struct net_conn *c = net_open(n, "/proxy");
 	struct net_way *to;
 
-	/* One that was open before. */
+	/* A connection that was open before. */
 	net_say(n, small, "ping", 4);
 	way_say(w, "pong", 4);
 	net_until(n, small->side.n_got == got + 4 && w->side.n_got == sent + 4);
@@ -101,7 +101,7 @@ static void assert_alive(struct net_rig *n, struct net_conn *small, struct net_w
 	net_until(n, net_got_text(&c->side, "HTTP/1.1 204 No Content\r\n\r\n"));
 }
 
-/* Heads of nearly the largest size that never end: 192 KiB for each of them. */
+/* Endless heads of nearly the maximum size: 192 KiB each. */
 static void test_unfinished_heads(void **state)
 {
 	static const char line[] = "GET http://" HOST "/ HTTP/1.1\r\nHost: " HOST "\r\nX-Fill: ";
@@ -112,7 +112,7 @@ static void test_unfinished_heads(void **state)
 	uint64_t before = peak(n);
 	unsigned first = n->n_conns;
 
-	/* It holds a window, a third of what each of the others holds. */
+	/* Holds one window, a third of each of the others. */
 	lazy->side.paused = true;
 	slow->side.endless = MIB;
 	wire_resume(n->guest, slow->sid);
@@ -135,7 +135,7 @@ static void test_unfinished_heads(void **state)
 	net_free(n);
 }
 
-/* All of them begin a head in bytes that edge reads at once. */
+/* All of them begin a head in data that edge reads at the same time. */
 static void test_a_byte_for_each(void **state)
 {
 	struct net_rig *n = net_new();
@@ -176,7 +176,7 @@ static void fill_exchange(struct net_rig *n)
 		way_say_data(w, slice_of(body, sizeof(body)));
 }
 
-/* The streams of sbx.ctl are full too: they are the user's, and none of them is closed. */
+/* The streams of sbx.ctl are full too: they belong to the user, and none is closed. */
 static void test_everything_at_once(void **state)
 {
 	struct net_rig *n = net_new();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edge_rig - for edge_test.c: a real sbx-edge between a keeper and a guest played by the test.
+ * edge_rig - for edge_test.c: a real sbx-edge with a keeper and a guest played by the test.
  *
  * How      sbx-edge runs as a child with the keeper's channel as fd 3 and seals itself; with
- *          rig_new_jailed it is in all of its jail, else the namespaces are left out. The guest
- *          is lib/wire/wire's server. rig_step moves bytes for everybody once. Paths tell the guest
- *          what to do: /echo sends back, /hold takes nothing, /pour sends without end, /late
- *          answers only after the client's end, /refuse resets, /404 says so.
+ *          rig_new_jailed it has its complete jail, else no namespaces. The guest is
+ *          lib/wire/wire's server. rig_step moves data for all parties once. Paths select the
+ *          guest's behaviour: /echo sends back, /hold reads nothing, /pour sends without end, /late
+ *          answers only after the client's end, /refuse resets, /404 answers with 404.
  * Trust    Test program.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct rig_stream { /* the guest's end */
 	uint64_t got, sent;
 };
 
-struct rig_client { /* the command line's end: sends `total` patterned bytes, checks the echo */
+struct rig_client { /* the client's end: sends `total` patterned bytes, checks the echo */
 	int fd;
 	uint64_t total, sent, got;
 	bool opened, closed, refused, eof, paused, done_sending;
@@ -38,11 +38,11 @@ struct rig {
 	pid_t pid;
 	int keeper, guest_fd;
 	struct wire *guest;
-	bool deaf; /* the guest reads nothing and writes nothing */
+	bool deaf; /* the guest neither reads nor writes */
 	bool keeper_deaf;
 	bool ready, lost;
 	char lost_text[EDGE_MAX_TEXT];
-	struct edge_ca ca; /* n_saved is 0 until it was said */
+	struct edge_ca ca; /* n_saved is 0 until it was received */
 	struct rig_stream streams[RIG_STREAMS];
 	unsigned n_streams;
 	struct rig_client clients[RIG_STREAMS];
@@ -56,7 +56,7 @@ struct rig {
 /* `--first-ms` of every edge that is not jailed; NULL: none. */
 extern const char *rig_first_ms;
 
-/* Starts edge; the guest is there but CONFIG is not sent. */
+/* Starts edge; the guest is connected but CONFIG is not sent. */
 struct rig *rig_new(char *const *envp);
 /* The same through jail_spawn, as the keeper starts it. */
 struct rig *rig_new_jailed(void);
@@ -69,7 +69,7 @@ void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca
 struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total);
 /* The same over TCP, as a connection to a published port. */
 struct rig_client *rig_open_tcp(struct rig *r, const char *path, uint64_t total);
-/* Waits at most ms for something, then moves what can be moved. */
+/* Waits at most ms for an event, then moves all data it can. */
 void rig_step(struct rig *r, int ms);
 /* Steps until the condition holds; fails the test after 60 s. */
 #define rig_until(r, cond)                                                                 \
@@ -81,13 +81,13 @@ void rig_step(struct rig *r, int ms);
 				fail_msg("line %d: never came true: %s", __LINE__, #cond); \
 		}                                                                          \
 	} while (0)
-/* Steps for so long, whatever happens. */
+/* Steps for ms, regardless of events. */
 void rig_for(struct rig *r, unsigned ms);
-/* Waits for edge's end, at most 5 s; its exit status, or -signal. */
+/* Waits for edge's exit, at most 5 s; returns its exit status, or -signal. */
 int rig_exit(struct rig *r);
-/* Bytes of edge by a field of /proc/PID/status (smaps is not for us: edge is not dumpable): RssAnon
- * is its own, VmRSS has the program's text too, which many edges share. */
+/* Memory of edge by a field of /proc/PID/status (smaps is not readable: edge is not dumpable).
+ * RssAnon is private; VmRSS includes the program's text, which many edges share. */
 uint64_t rig_memory(const struct rig *r, const char *field);
-/* 0 when edge has ended: what a guest does wrong may end it between two looks. */
+/* 0 if edge has exited: a violation of the guest may end it between two calls. */
 uint64_t rig_memory_or_ended(const struct rig *r, const char *field);
 uint8_t rig_pattern(uint64_t i);

@@ -103,7 +103,7 @@ static void test_bytes_beside_bulk(void **state)
 	}
 	assert_false(bulk->eof);
 	print_message("slowest of 100 bytes beside a bulk stream: %u ms\n", (unsigned)worst);
-	/* A busy machine may not let edge run for a while; that is not edge's doing. */
+	/* A busy machine may not schedule edge for a while. */
 	assert_true(n_slow <= 3);
 	rig_free(r);
 }
@@ -120,7 +120,7 @@ static void test_half_close(void **state)
 	rig_until(r, c->closed && r->streams[0].closed);
 	assert_false(r->streams[0].reset);
 
-	/* The guest ends first; the client may go on sending. */
+	/* The guest closes first; the client may continue to send. */
 	c = rig_open(r, "/404", 0);
 	rig_until(r, c->eof);
 	assert_int_equal(c->status, 404);
@@ -144,7 +144,7 @@ static void test_killed_client_resets(void **state)
 	stuck = rig_open(r, "/hold", 4 * MIB);
 	rig_until(r, idle->opened && stuck->opened && r->n_streams == 2);
 	rig_until(r, r->streams[0].got + r->streams[1].got == WIRE_STREAM_WINDOW);
-	/* What it had written before still arrives. */
+	/* Data written before still arrives. */
 	assert_int_equal(send(idle->fd, "last words", 10, 0), 10);
 	at = clock_mono_ms();
 	fd_close(&idle->fd);
@@ -152,7 +152,7 @@ static void test_killed_client_resets(void **state)
 	assert_true(r->streams[0].reset);
 	assert_int_equal(r->streams[0].got, 10);
 	assert_true(clock_mono_ms() - at < 500);
-	/* With the guest's window closed the rest cannot: it is given a second. */
+	/* With the guest's window closed the rest cannot: it has one second. */
 	stuck->paused = stuck->done_sending = true;
 	fd_close(&stuck->fd);
 	rig_until(r, stuck->closed && r->streams[1].closed);
@@ -175,7 +175,7 @@ static void test_guest_refuses_and_resets(void **state)
 	wire_reset(r->guest, r->streams[0].sid);
 	rig_until(r, c->closed && c->eof);
 
-	/* The client is gone before there is an answer. */
+	/* The client closes before the answer. */
 	r->deaf = true;
 	c = rig_open(r, "/hold", 0);
 	fd_close(&c->fd);
@@ -184,7 +184,7 @@ static void test_guest_refuses_and_resets(void **state)
 	rig_free(r);
 }
 
-/* What the rest of a connection is: 0 or a negative errno at its end. */
+/* Reads to the end: 0, or a negative errno; *ret_n is the number of bytes. */
 static int end_of(struct rig *r, struct rig_client *c, size_t *ret_n)
 {
 	char buf[4096];
@@ -202,7 +202,7 @@ static int end_of(struct rig *r, struct rig_client *c, size_t *ret_n)
 	}
 }
 
-/* A connection to a published port ends in order only when the guest has ended it so. */
+/* A connection to a published port closes in order only if the guest has closed it in order. */
 static void test_published_connection(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -248,7 +248,7 @@ static void test_published_connection(void **state)
 	rig_free(r);
 }
 
-/* A client that does not read stops the guest, costs edge one window, and nobody else anything. */
+/* A client that does not read stops the guest and costs edge one window, nothing else. */
 static void test_back_pressure_to_the_guest(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -294,7 +294,7 @@ static void test_full(void **state)
 	c = rig_open(r, "/hold", 0);
 	rig_until(r, c->refused);
 	assert_int_equal(c->reason, EDGE_REASON_FULL);
-	/* One goes, one can come. */
+	/* After one closes, another can open. */
 	fd_close(&r->clients[100].fd);
 	rig_until(r, r->clients[100].closed);
 	c = rig_open(r, "/echo", 5);
@@ -302,7 +302,7 @@ static void test_full(void **state)
 	rig_free(r);
 }
 
-/* A refusal that does not fit the keeper's socket is told later, however full that was before. */
+/* A refusal that does not fit into the keeper's socket is sent later, however full it was. */
 static void test_full_and_keeper_does_not_read(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -334,7 +334,7 @@ static unsigned count_over(const struct rig *r)
 	return n;
 }
 
-/* Everything is said in the end to a keeper that was stopped for a while. */
+/* A keeper that was stopped for a while gets all messages in the end. */
 static void test_keeper_that_does_not_read(void **state)
 {
 	struct rig *r = rig_new(NULL);
@@ -344,7 +344,7 @@ static void test_keeper_that_does_not_read(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		fd_close(&rig_open(r, "/404", 0)->fd);
 	rig_for(r, 300);
-	/* What could not be said stands in the way of reading more. */
+	/* Unsent reports prevent further reads. */
 	assert_true(r->n_streams < 100);
 	r->keeper_deaf = false;
 	rig_until(r, count_over(r) == 100);
@@ -398,7 +398,7 @@ static void test_silent_guest(void **state)
 	rig_free(r);
 }
 
-/* Every message of the channel, well-formed, in every phase where it may not come. */
+/* Every message of the channel, well-formed, in every phase that does not permit it. */
 static void test_keeper_out_of_phase(void **state)
 {
 	static const struct {
@@ -495,7 +495,7 @@ static void check_own_namespace(const struct rig *r, const char *name)
 	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
 	assert_true(readlink(path, ours, sizeof(ours) - 1) > 0);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)r->pid, name);
-	/* Not dumpable: only its user namespace's owner may look. */
+	/* Not dumpable: only the owner of its user namespace may read it. */
 	if (readlink(path, theirs, sizeof(theirs) - 1) > 0)
 		assert_string_not_equal(ours, theirs);
 	else
@@ -534,8 +534,8 @@ static void test_idle_is_small_and_sealed(void **state)
 	all = rig_memory(r, "VmRSS:");
 	print_message("private memory: %u KiB fresh, %u KiB after 20 streams; with text %u KiB\n",
 		(unsigned)(fresh / 1024), (unsigned)(after / 1024), (unsigned)(all / 1024));
-	/* 450 KiB of it are OpenSSL's tables, whose addresses are only known here; 350 KiB what it
-	 * makes at its start. */
+	/* 450 KiB of it are OpenSSL's tables, relocated at start; 350 KiB are allocated at
+	 * start. */
 	assert_true(fresh < 1280 * 1024);
 	assert_true(after < 1536 * 1024);
 	assert_true(all < 7 * MIB);
@@ -561,7 +561,7 @@ int main(void)
 		cmocka_unit_test(test_keeper_out_of_phase),
 		cmocka_unit_test(test_malformed_keeper_messages),
 	};
-	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */
+	/* effects of jail and seal, unless disabled: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest jail_tests[] = {
 		cmocka_unit_test(test_under_other_mallocs),
 		cmocka_unit_test(test_in_its_jail),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A hostile guest on sbx.net, in any order with verdicts of the keeper, answers of egress and
- * timers. The input is a list of steps: one byte says which, the next ones what it needs. */
+ * timers. The input is a list of steps: one byte selects the step, its arguments follow. */
 #include "net_free.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct way {
 	bool accepted, head, web, spoken;
 };
 
-/* Made once: what it makes is random, and no step depends on it. */
+/* Created once: its content is random, and no step depends on it. */
 static struct opener *opener;
 
 static struct fuzz {
@@ -42,7 +42,7 @@ static void must(bool cond)
 		__builtin_trap();
 }
 
-/* ---- what the rest of edge would do ---- */
+/* ---- stubs for the rest of edge ---- */
 
 static void lose_guest(struct edge *e, const char *fmt, ...)
 {
@@ -134,11 +134,11 @@ static void answer(void)
 		f.ways[f.n_ways++] = (struct way){.fd = fds[0]};
 	}
 	id = f.asks[i].id;
-	f.asks[i] = f.asks[--f.n_asks]; /* the next may be asked at once */
+	f.asks[i] = f.asks[--f.n_asks]; /* the next ask may follow immediately */
 	must(net_on_verdict(&f.e, id, &v, fds[1]) == 0);
 }
 
-/* "CONNECT" is at 13 of its frame, then the host and the port. */
+/* "CONNECT" is at 13 of its frame, then host and port. */
 static void check_head(struct way *w, struct slice got)
 {
 	struct rd rd = rd_init(got);
@@ -149,7 +149,7 @@ static void check_head(struct way *w, struct slice got)
 	(void)rd_bytes(&rd, 6);
 	if (!slice_eq_str(rd_str(&rd), "CONNECT"))
 		return;
-	/* Until egress has said yes nothing else is on its socket. */
+	/* Before egress accepts, its socket has no other data. */
 	must(got.n == n + 8);
 	(void)rd_str(&rd);
 	n = rd_u16(&rd);
@@ -167,7 +167,7 @@ static void check_way(struct way *w)
 		check_head(w, slice_of(buf, (size_t)r));
 		return;
 	}
-	/* What goes through a tunnel of the web is TLS. */
+	/* Data in a tunnel to a web port is TLS. */
 	must(!w->web || (w->accepted && (w->spoken || buf[0] == 0x16)));
 	w->spoken = true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's way out: many connections, slow ones, and those who break the rules. */
+/* Outgoing traffic of the guest: many connections, slow ones, and violations. */
 #include "net_rig.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void test_1000_at_once(void **state)
 	net_free(n);
 }
 
-/* Who does not read stops who writes, and edge keeps next to nothing. */
+/* A slow reader stops its writer, and edge buffers almost nothing. */
 static void test_slow_readers(void **state)
 {
 	struct net_rig *n = net_new();
@@ -91,12 +91,12 @@ static void test_slow_readers(void **state)
 	net_for(n, 500);
 	assert_true(sent > MIB / 4 && sent == ws->side.n_endless + fast->side.n_endless);
 	assert_true(rig_memory(n->rig, "RssAnon:") < before + MIB);
-	/* Nobody else waits. */
+	/* Other connections are not delayed. */
 	wo = net_raw_tunnel(n, &other);
 	wo->side.endless = 8 * MIB;
 	other->side.check = true;
 	net_until(n, other->side.n_got == 8 * MIB);
-	/* And it goes on. */
+	/* And it continues. */
 	wf->side.check = true;
 	net_pause(n, slow, false);
 	wf->side.paused = false;
@@ -122,7 +122,7 @@ static void test_bulk_both_ways(void **state)
 	net_free(n);
 }
 
-/* Both ends have said all, and the server is slow to take the last of it. */
+/* Both ends have closed, and the server reads the last data slowly. */
 static void test_last_bytes_are_delivered(void **state)
 {
 	struct net_rig *n = net_new();
@@ -156,7 +156,7 @@ static void test_reset_in_each_state(void **state)
 	c = net_open_caught(n, HOST, 443); /* sniffing */
 	net_until(n, c->status);
 	wire_reset(n->guest, c->sid);
-	c = net_open_caught(n, HOST, 443); /* asked, and the verdict comes too late */
+	c = net_open_caught(n, HOST, 443); /* asked, and the verdict arrives too late */
 	net_say(n, c, hello, len);
 	net_until(n, net_asked(n, EDGE_ASK_TUNNEL, HOST, 443));
 	wire_reset(n->guest, c->sid);
@@ -177,7 +177,7 @@ static void test_reset_in_each_state(void **state)
 	w = net_raw_tunnel(n, &c); /* open */
 	wire_reset(n->guest, c->sid);
 	net_until(n, w->side.eof);
-	w = net_raw_tunnel(n, &c); /* the server ends, and goes when more comes */
+	w = net_raw_tunnel(n, &c); /* the server half-closes, and resets on more data */
 	w->side.endless = 1000;
 	net_until(n, c->side.n_got == 1000);
 	assert_int_equal(shutdown(w->fd, SHUT_WR), 0);
@@ -185,7 +185,7 @@ static void test_reset_in_each_state(void **state)
 	fd_close(&w->fd);
 	net_say(n, c, "late", 4);
 	net_until(n, c->closed);
-	w = net_raw_tunnel(n, &c); /* it goes without an end: that must not look like one */
+	w = net_raw_tunnel(n, &c); /* a reset: it must not look like an end */
 	w->side.endless = 1000;
 	net_until(n, c->side.n_got == 1000);
 	fd_close(&w->fd);
@@ -197,7 +197,7 @@ static void test_reset_in_each_state(void **state)
 	wire_reset(n->guest, c->sid);
 	net_for(n, 20);
 	(void)net_allow(n, a);
-	/* Everything still works, and nobody was forgotten. */
+	/* Everything still works, and no connection is lost. */
 	w = net_raw_tunnel(n, &c);
 	net_free(n);
 }
@@ -218,7 +218,7 @@ static void test_unanswered_count(void **state)
 	for (unsigned i = 0; i < n->n_conns; i++)
 		wire_reset(n->guest, n->conns[i]->sid);
 	net_for(n, 100);
-	/* 64 questions were asked, the others are forgotten. */
+	/* 64 asks were sent, the others are dropped. */
 	assert_int_equal(n->n_asks, 64);
 	for (unsigned i = 0; i < WIRE_NET_STREAMS; i++) {
 		c = net_open(n, "/tcp/203.0.113.1/9999");
@@ -346,7 +346,7 @@ static void flood(const char *frame, size_t len, unsigned times, const char *tex
 
 static void test_floods(void **state)
 {
-	/* Ours or nghttp2's limit, whichever comes first. */
+	/* Our limit or nghttp2's, whichever is lower. */
 	FLOOD("\0\0\x08\6\0\0\0\0\0whatever", "");			     /* PING */
 	FLOOD("\0\0\0\4\0\0\0\0\0", "");				     /* SETTINGS */
 	FLOOD("\0\0\1\1\0\0\0\0\3\x83\0\0\1\x09\0\0\0\0\3\x86", "not used"); /* CONTINUATION */

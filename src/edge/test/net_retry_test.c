@@ -37,7 +37,7 @@ struct second_case {
 	const char *what, *name; /* NULL: no server name */
 	const char *front;	 /* records before it */
 	size_t n_front;
-	bool early; /* it is sent before the server's answer */
+	bool early; /* sent before the server's answer */
 	const char *fault;
 };
 
@@ -58,7 +58,7 @@ static void try_second(struct net_rig *n, const struct second_case *row, size_t 
 		net_step(n, 1);
 	}
 	if (row->early) {
-		/* What the server will want is not known yet. */
+		/* The server's requirements are not known yet. */
 		net_for(n, 50);
 		assert_int_equal(w->side.n_got, first);
 		way_say(w, RETRY, sizeof(RETRY) - 1);
@@ -74,7 +74,7 @@ static void try_second(struct net_rig *n, const struct second_case *row, size_t 
 	}
 	net_until(n, net_faulted(n, row->fault));
 	net_until(n, c->closed && w->side.eof);
-	/* Records in front may have gone, of the ClientHello not one byte. */
+	/* Preceding records may have been sent, but not one byte of the ClientHello. */
 	assert_in_range(w->side.n_got, first, first + row->n_front);
 }
 
@@ -102,8 +102,7 @@ static void test_second_hello_names_another_host(void **state)
 	net_free(n);
 }
 
-/* Without HelloRetryRequest, what follows is not looked at: encrypted bytes may look like
- * anything. */
+/* Without HelloRetryRequest, later data is not inspected: encrypted data may look like anything. */
 static void test_no_second_hello_is_asked_for(void **state)
 {
 	static const struct slice servers[] = {
@@ -124,14 +123,14 @@ static void test_no_second_hello_is_asked_for(void **state)
 		net_end(n, c);
 		net_until(n, w->side.eof);
 	}
-	/* The guest has ended already, then the server ends without a word. */
+	/* The guest has closed already, then the server closes without data. */
 	w = begin_tls(n, &c, &first);
 	net_say(n, c, CCS, 6);
 	net_end(n, c);
 	w->side.end = true;
 	net_until(n, c->closed && w->side.eof);
 	assert_int_equal(w->side.n_got, first + 6);
-	/* It ends in the middle of a second one. */
+	/* Closed within a second ClientHello. */
 	w = begin_tls(n, &c, &first);
 	way_say(w, RETRY, sizeof(RETRY) - 1);
 	net_say(n, c, "\x16\3\3\0\1\1", 6);

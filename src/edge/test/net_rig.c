@@ -277,7 +277,7 @@ static void way_read_head(struct net_way *w)
 	assert_int_equal(slice_to_cstr(req.host, w->host, sizeof(w->host)), 0);
 	w->port = req.port;
 	w->has_head = true;
-	/* Not a byte of the guest's before we have said yes. */
+	/* No data of the guest before we accept. */
 	assert_int_equal(in.n, 0);
 	arena_done(&arena);
 	canon_reader_done(&rd);
@@ -358,7 +358,7 @@ struct net_way *net_allow(struct net_rig *n, struct net_ask *a)
 	if (n->decide == NET_BY_HAND && a->ask.kind == EDGE_ASK_TUNNEL) {
 		struct pollfd p = {.fd = w->fd, .events = POLLIN};
 
-		/* The guest may have gone meanwhile: then there is no head. */
+		/* The guest may have closed meanwhile: then there is no head. */
 		if (poll(&p, 1, 5000) == 1 && !(p.revents & POLLHUP))
 			way_read_head(w);
 		else
@@ -515,7 +515,7 @@ void net_for(struct net_rig *n, unsigned ms)
 		net_step(n, 10);
 }
 
-/* ---- what guests say ---- */
+/* ---- input of guests ---- */
 
 static void be16(struct wr *wr, size_t v)
 {
@@ -600,7 +600,7 @@ void net_caught_path(struct net_rig *n, const char *name, unsigned port, char pa
 	}
 	net_until(n, c->closed);
 	assert_false(c->reset);
-	/* One answer: a pointer, A, IN, TTL, length, address; the OPT is behind it. */
+	/* One answer: a pointer, A, IN, TTL, length, address; the OPT follows. */
 	a = c->side.got + 12 + strlen(name) + 2 + 4 + 12;
 	assert_true(c->side.got[7] == 1 && a[0] == 198 && (a[1] & 0xfe) == 18);
 	(void)snprintf(path, 64, "/tcp/%u.%u.%u.%u/%u", a[0], a[1], a[2], a[3], port);
@@ -625,7 +625,7 @@ struct net_conn *net_open_connect(struct net_rig *n, const char *target)
 	return c;
 }
 
-/* The answer to the tunnel that is asked for next. */
+/* Answers the next ask for a tunnel. */
 struct net_way *net_allow_tunnel(struct net_rig *n, const char *host, uint16_t port)
 {
 	struct net_way *w;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_rig - for net_test.c: a real, sealed sbx-edge whose guest (sbx.net), keeper and egress are
- * played
- *           by the test.
+ * net_rig - for net_test.c: a real, sealed sbx-edge with guest (sbx.net), keeper and egress played
+ * by the test.
  *
- * How      On top of edge_rig: NET gives edge the port, net_open opens a stream as sbx-guest does.
- *          Each ASK of edge is a row in `asks`; the test answers it by net_allow or net_deny, or
- *          all are answered at once (`decide`). An allowed tunnel is a struct net_way, egress' end
- *          of the socket, whose head was read and checked; way_accept and way_refuse answer it.
+ * How      Uses edge_rig: NET gives edge the port, net_open opens a stream as sbx-guest does. Each
+ *          ASK of edge is a row in `asks`; the test answers it by net_allow or net_deny, or all are
+ *          answered immediately (`decide`). An allowed tunnel is a struct net_way, egress's end of
+ *          the socket, whose head was read and checked; way_accept and way_refuse answer it.
  * Trust    Test program.
  */
 #pragma once
@@ -16,19 +15,19 @@
 #include "lib/wire/http/canon/canon_frame.h"
 
 #define NET_RIG_CONNS 4096
-#define NET_RIG_GOT 8192 /* bytes kept of what came, for the test to look at */
+#define NET_RIG_GOT 8192 /* received bytes kept for the test */
 
 struct net_side { /* one end of a connection */
 	uint8_t *send;
 	size_t n_send, sent;
-	uint64_t endless, n_endless; /* patterned bytes after that, and how many went */
-	bool end, ended;	     /* the end is to follow, was said */
+	uint64_t endless, n_endless; /* patterned bytes after that, and the number sent */
+	bool end, ended;	     /* close after that; closed */
 	uint8_t got[NET_RIG_GOT];
 	uint64_t n_got;
-	bool check;   /* what comes is the pattern */
-	bool paused;  /* nothing is taken */
-	bool eof;     /* the other's end came */
-	size_t taken; /* of the guest: bytes not given back to the window while paused */
+	bool check;   /* expect the pattern */
+	bool paused;  /* reads nothing */
+	bool eof;     /* the peer closed */
+	size_t taken; /* of the guest: bytes not returned to the window while paused */
 	void (*on_got)(void *ctx, struct slice bytes); /* may be NULL */
 	void *ctx;
 };
@@ -74,7 +73,7 @@ struct net_rig {
 };
 
 struct net_rig *net_new(void);
-/* Goes on with the CA of an edge before. */
+/* Uses the CA of an earlier edge. */
 struct net_rig *net_new_saved(const struct edge_ca *ca);
 void net_free(struct net_rig *n);
 void net_step(struct net_rig *n, int ms);
@@ -93,19 +92,19 @@ struct net_conn *net_open(struct net_rig *n, const char *path);
 void net_say(struct net_rig *n, struct net_conn *c, const void *p, size_t len);
 void net_end(struct net_rig *n, struct net_conn *c);
 void net_pause(struct net_rig *n, struct net_conn *c, bool paused);
-/* What came so far is these bytes. */
+/* The received data is exactly this. */
 bool net_got(const struct net_side *s, const void *p, size_t len);
 bool net_got_text(const struct net_side *s, const char *text);
 
-/* The newest question is this one, and unanswered; NULL when it is not there. */
+/* Returns the newest ask if it matches and is unanswered, else NULL. */
 struct net_ask *net_asked(
 	struct net_rig *n, enum edge_ask_kind kind, const char *host, uint16_t port);
 /* The newest, when it has a fault with this text inside; answered by no. */
 bool net_faulted(struct net_rig *n, const char *text);
-/* Answers; of a tunnel gives egress' end, with the head read. */
+/* Answers; for a tunnel returns egress's end, with the head read. */
 struct net_way *net_allow(struct net_rig *n, struct net_ask *a);
 void net_deny(struct net_rig *n, struct net_ask *a, const char *reason);
-/* Edge ends the TLS in it. */
+/* Edge intercepts its TLS. */
 void net_allow_opened(struct net_rig *n, struct net_ask *a);
 void way_accept(struct net_way *w);
 void way_refuse(struct net_way *w, uint16_t status, const char *reason);
@@ -127,7 +126,7 @@ struct net_conn *net_ask_dns(struct net_rig *n, const char *path, const char *na
 void net_caught_path(struct net_rig *n, const char *name, unsigned port, char path[64]);
 struct net_conn *net_open_caught(struct net_rig *n, const char *name, unsigned port);
 struct net_conn *net_open_connect(struct net_rig *n, const char *target);
-/* The answer to the tunnel that is asked for next; egress accepts it too. */
+/* Allows the next ask for a tunnel; net_accept_tunnel also accepts it as egress. */
 struct net_way *net_allow_tunnel(struct net_rig *n, const char *host, uint16_t port);
 struct net_way *net_accept_tunnel(struct net_rig *n, const char *host, uint16_t port);
 /* An open tunnel to port 9999, with no byte counted. */

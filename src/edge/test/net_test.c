@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's way out: a real, sealed sbx-edge with guest, keeper and egress played by the test. */
+/* Outgoing traffic: a real, sealed sbx-edge with guest, keeper and egress played by the test. */
 #include "net_rig.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static void try_hello(struct net_rig *n, const struct hello_case *row, bool conn
 	net_until(n, c->side.eof && w->side.eof);
 	if (!net_got(&c->side, ALERT_NAME, 7))
 		fail_msg("%s: no alert", row->what);
-	/* Not one byte went out. */
+	/* No data was sent. */
 	assert_int_equal(w->side.n_got, 0);
 	net_end(n, c);
 	net_until(n, c->closed);
@@ -126,7 +126,7 @@ static void test_bad_hello(void **state)
 	uint8_t hello[512];
 	size_t len = net_hello(hello, sizeof(hello), HOST, false);
 
-	/* The record says one byte more than the message has. */
+	/* The record is one byte longer than the message. */
 	hello[4]++;
 	hello[len++] = 0;
 	for (size_t step = 1; step <= len; step += len - 1) {
@@ -150,13 +150,13 @@ static void test_server_first(void **state)
 	struct net_way *w;
 	uint64_t at = clock_mono_ms();
 
-	/* Silence is asked about after a while. */
+	/* After some silence, edge asks. */
 	w = net_accept_tunnel(n, HOST, 22);
 	assert_true(clock_mono_ms() - at >= 200);
 	assert_int_equal(n->asks[n->n_asks - 1].ask.proto, EDGE_PROTO_UNKNOWN);
 	way_say(w, "SSH-2.0-x\r\n", 11);
 	net_until(n, net_got(&c->side, "SSH-2.0-x\r\n", 11));
-	/* Whatever comes after that is no HTTP request. */
+	/* Later data is not an HTTP request. */
 	net_say(n, c, "GET / HTTP/1.1\r\n", 16);
 	net_until(n, net_got(&w->side, "GET / HTTP/1.1\r\n", 16));
 	net_free(n);
@@ -205,7 +205,7 @@ static void test_raw_bytes(void **state)
 	net_free(n);
 }
 
-/* HTTP never goes through a tunnel, whatever the port, and however it comes. */
+/* HTTP never uses a tunnel, whatever the port and however it is split. */
 static void test_http_is_no_tunnel(void **state)
 {
 	static const char *const heads[] = {"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
@@ -304,7 +304,7 @@ static void test_addresses(void **state)
 	net_free(n);
 }
 
-/* What the guest is told before it lets a connection be made. */
+/* The guest's query before it permits a connection. */
 static void test_may_be_connected(void **state)
 {
 	struct net_rig *n = net_new();
@@ -319,7 +319,7 @@ static void test_may_be_connected(void **state)
 	net_until(n, c->closed);
 	assert_true(c->status == 403 && !c->reset && c->side.n_got == 0);
 
-	/* An address that was given for a name is that name. */
+	/* An address that was returned for a name means that name. */
 	net_caught_path(n, HOST, 22, path);
 	memcpy(path, "/may", 4);
 	c = net_open(n, path);
@@ -330,14 +330,14 @@ static void test_may_be_connected(void **state)
 	assert_true(c->status == 200 && !c->reset);
 	assert_int_equal(n->n_ways, 0);
 
-	/* One that stands for no name is refused by edge, and that is recorded. */
+	/* An address without a name is blocked by edge and recorded. */
 	c = net_open(n, "/may/198.18.77.5/443");
 	net_end(n, c);
 	net_until(n, net_faulted(n, "no host name is assigned"));
 	net_until(n, c->closed);
 	assert_true(c->status == 403 && !c->reset);
 
-	/* The guest does not wait for the answer: it comes to nothing. */
+	/* The guest does not wait for the answer: it is dropped. */
 	c = net_open(n, "/may/203.0.113.9/22");
 	net_until(n, net_asked(n, EDGE_ASK_CONNECT, "203.0.113.9", 22));
 	wire_reset(n->guest, c->sid);
@@ -387,7 +387,7 @@ static void test_denied(void **state)
 	net_free(n);
 }
 
-/* The host's SSH agent: nothing is looked at, nothing goes before the yes. */
+/* The host's SSH agent: data is not inspected, and none is forwarded before the verdict. */
 static void test_agent(void **state)
 {
 	struct net_rig *n = net_new();
@@ -442,7 +442,7 @@ static void test_egress_says_no(void **state)
 	net_free(n);
 }
 
-/* Egress may be taken over by an origin: what it says wrong ends one connection. */
+/* Egress may be compromised by a server: an invalid answer ends one connection. */
 static void test_egress_is_wrong(void **state)
 {
 	static const struct {
@@ -450,8 +450,8 @@ static void test_egress_is_wrong(void **state)
 		size_t n;
 	} rows[] = {
 		{"", 0}, {"\1", 1}, {"\xff\xff\xff\xff\1\1\0\0", 8},
-		{"\1\0\0\0\2\1\0\0x", 9}, /* DATA */
-		{"\1\0\0\0\1\1\0\0x", 9}, /* a head that is none */
+		{"\1\0\0\0\2\1\0\0x", 9},				    /* DATA */
+		{"\1\0\0\0\1\1\0\0x", 9},				    /* an invalid head */
 		{"\x0f\0\0\0\1\2\0\0\2\0\xc8\0\4\0\0\0\0\0\0\0\0\0\0", 23}, /* stream 2 */
 		{"\x0f\0\0\0\1\1\0\0\2\0\xc8\0\0\0\0\0\0\0\0\0\0\0\0",
 			23}, /* 200 without a tunnel */
@@ -471,7 +471,7 @@ static void test_egress_is_wrong(void **state)
 	net_free(n);
 }
 
-/* The answer may come in any pieces, and the server's bytes right behind it. */
+/* The answer may be split anywhere, with the server's data right after it. */
 static void test_answer_in_pieces(void **state)
 {
 	static const char good[] = "\x0f\0\0\0\1\1\0\0\2\0\xc8\0\4\0\0\0\0\0\0\0\0\0\0server";
@@ -527,7 +527,7 @@ static void test_dns(void **state)
 	d = net_ask_dns(n, "/dns/udp", "9.9.19.198.in-addr.arpa", 12);
 	net_until(n, d->closed);
 	assert_int_equal(rcode(d), 3);
-	/* No key for ECH, and nothing but addresses at all. */
+	/* No ECH key, only addresses. */
 	d = net_ask_dns(n, "/dns/udp", HOST, 65);
 	net_until(n, d->closed);
 	assert_true(rcode(d) == 0 && d->side.got[7] == 0);
@@ -551,7 +551,7 @@ static void test_dns_denied(void **state)
 	net_deny(n, net_asked(n, EDGE_ASK_DNS, HOST, 0), "because");
 	net_until(n, c->closed);
 	assert_true(rcode(c) == 3 && net_got_text(&c->side, "because"));
-	/* What is no name is refused without a question, and told. */
+	/* An invalid name is blocked without an ask, and reported. */
 	c = net_ask_dns(n, "/dns/udp", "127.0.0.1", 1);
 	net_until(n, net_faulted(n, "an address is not a name"));
 	net_until(n, c->closed);
@@ -601,7 +601,7 @@ static void test_dns_odd(void **state)
 	net_end(n, c);
 	net_until(n, c->closed);
 	assert_true(!c->reset && c->side.n_got == 0);
-	/* A query of zeros asks no question. */
+	/* A query of zeros has no question. */
 	c = net_open(n, "/dns/tcp");
 	net_say(n, c, q, 100);
 	net_end(n, c);
@@ -612,7 +612,7 @@ static void test_dns_odd(void **state)
 	net_say(n, c, q, sizeof(q));
 	net_until(n, c->closed);
 	assert_true(c->reset);
-	/* A second query behind the first is none. */
+	/* A second query after the first is ignored. */
 	c = net_open(n, "/dns/udp");
 	net_say(n, c, q, net_query(q, sizeof(q), HOST, 1));
 	net_say(n, c, q, net_query(q, sizeof(q), HOST, 1));

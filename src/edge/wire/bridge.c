@@ -52,7 +52,7 @@ static void finish_bridge(struct edge *e, struct bridge *b, enum edge_reason rea
 	e->keeper->report(e, b);
 }
 
-/* What the socket takes of `bytes`; negative when it is broken. */
+/* Sends as much as the socket accepts; negative if it is broken. */
 static ssize_t send_some(int fd, struct slice bytes)
 {
 	ssize_t r;
@@ -65,8 +65,8 @@ static ssize_t send_some(int fd, struct slice bytes)
 	return r;
 }
 
-/* The keeper passes connections to published ports so that closing them is a reset: nothing that
- * was cut may look whole. From here on all that was to be said is said. */
+/* The keeper passes connections to published ports so that closing them is a reset: cut data must
+ * not look complete. From here on all data was sent. */
 static void end_in_order(struct bridge *b)
 {
 	const struct linger off = {0};
@@ -75,7 +75,7 @@ static void end_in_order(struct bridge *b)
 	(void)shutdown(b->fd, SHUT_WR);
 }
 
-/* Called when to_host is empty: passes the guest's end on, and ends what has nothing left. */
+/* Called when to_host is empty: forwards the guest's end, and closes a finished bridge. */
 static void host_drained(struct edge *e, struct bridge *b)
 {
 	bufq_trim(&b->to_host);
@@ -133,7 +133,7 @@ void bridge_open(struct edge *e, uint32_t id, const char *path, int fd)
 	b->fd = fd;
 	bufq_init(&b->to_host, WIRE_STREAM_WINDOW);
 	r = fd_set_nonblock(fd, true);
-	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
+	/* Edge-triggered: one registration for its lifetime, and one event for a hang-up. */
 	if (r == 0)
 		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			bridge_key(e, b, EDGE_EV_BRIDGE));
@@ -145,8 +145,8 @@ void bridge_open(struct edge *e, uint32_t id, const char *path, int fd)
 		b->stream = true;
 }
 
-/* The peer is gone. What it wrote before may still go to the guest, but not for long, and the
- * guest is told by a reset, since nobody will read its answer. */
+/* The peer has closed. Its earlier data may still be sent to the guest for a short time. The guest
+ * gets a reset, since its answer will not be read. */
 static void on_hup(struct edge *e, struct bridge *b)
 {
 	if (b->hup)
@@ -183,7 +183,7 @@ void bridge_on_linger(struct edge *e, struct loop_key key)
 		finish_bridge(e, b, EDGE_REASON_GONE);
 }
 
-/* --- what the wire says --- */
+/* --- events of the wire --- */
 
 static void on_ready(void *ctx)
 {
@@ -232,8 +232,8 @@ static void on_end(void *ctx, uint32_t sid, uint32_t slot)
 		host_drained(e, b);
 }
 
-/* After a reset too, what came before it is delivered first: a guest that has said everything may
- * reset its stream to get rid of input it does not want. */
+/* After a reset too, earlier data is delivered first: a guest that has sent everything may reset
+ * its stream to reject further input. */
 static void on_close(void *ctx, uint32_t sid, uint32_t slot, int error)
 {
 	struct edge *e = ctx;

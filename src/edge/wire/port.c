@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of the guest's ports: bytes of its wire in and out. Both sbx.ctl and sbx.net are one. */
+/* One port of the guest: data of its wire in and out. Used for sbx.ctl and sbx.net. */
 #include "wire.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "lib/base/mem.h"
 
 #define IN_BYTES 65536
-/* Buffers moved before the loop looks at the other events again. */
+/* Buffers moved before the loop handles other events. */
 #define ROUNDS 8
 
 static struct loop_key key_of(const struct port *p)
@@ -31,7 +31,7 @@ static void lost_protocol(struct edge *e, const struct port *p)
 	e->keeper->lost(e, "protocol error on %s: %s", p->name, wire_error(p->wire));
 }
 
-/* One read; whether there may be more. */
+/* One read; returns true if there may be more. */
 static bool read_once(struct edge *e, struct port *p)
 {
 	static uint8_t buf[IN_BYTES];
@@ -48,7 +48,7 @@ static bool read_once(struct edge *e, struct port *p)
 		return false;
 	}
 	port_feed(e, p, slice_of(buf, (size_t)n));
-	/* What went through is no longer here for whoever takes this process over. */
+	/* Wiped: an attacker who compromises this process must not find it. */
 	explicit_bzero(buf, (size_t)n);
 	return n == sizeof(buf);
 }
@@ -84,7 +84,7 @@ static bool fill_out(struct edge *e, struct port *p)
 	return n > 0;
 }
 
-/* One write; whether the socket takes more. */
+/* One write; returns true if the socket accepts more. */
 static bool write_once(struct edge *e, struct port *p)
 {
 	ssize_t n;
@@ -122,7 +122,7 @@ static void write_rounds(struct edge *e, struct port *p)
 		if (!write_once(e, p))
 			break;
 	}
-	/* Full, or enough for now: EPOLLOUT says when to continue. */
+	/* Full, or enough for now: EPOLLOUT continues. */
 	set_blocked(e, p, true);
 }
 

@@ -15,12 +15,12 @@
 
 #include "src/edge/state/state.h"
 
-/* port.c. fd is taken. */
+/* port.c. Takes fd. */
 void port_start(struct edge *e, struct port *p, int fd, struct wire *wire);
 void port_on_event(struct edge *e, struct port *p, uint32_t events);
-/* What was read: port_on_event does it. */
+/* Parses data that was read; called by port_on_event. */
 void port_feed(struct edge *e, struct port *p, struct slice bytes);
-/* Sends what the wire has; called before the loop waits. */
+/* Sends the output of the wire; called before the loop waits. */
 void port_flush(struct edge *e, struct port *p);
 
 /* guest.c */
@@ -29,7 +29,7 @@ void guest_on_ready_timeout(struct edge *e);
 
 /* bridge.c */
 extern const struct wire_ops bridge_wire_ops;
-/* fd is taken. */
+/* Takes fd. */
 void bridge_open(struct edge *e, uint32_t id, const char *path, int fd);
 void bridge_on_event(struct edge *e, struct loop_event ev);
 void bridge_on_linger(struct edge *e, struct loop_key key);
