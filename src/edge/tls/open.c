@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guest's TLS, ended here. Between the wire and c->in and c->out, which then hold what is
- * inside:
+ * Terminates the guest's TLS, between the wire and c->in and c->out, which then hold plain data:
  *
- *   wire -> o->in -> TLS -> c->in -> HTTP engine        taken only as far as c->in has room, and a
- *   wire <- o->out <- TLS <- c->out <- HTTP engine      record is made only when the wire pulls it
+ *   wire -> o->in -> TLS -> c->in -> HTTP engine        read only as far as c->in has room
+ *   wire <- o->out <- TLS <- c->out <- HTTP engine      a record is made when the wire pulls it
  *
- * so each direction stops by itself when the next one does not take, and no queue grows.
+ * so each direction stops when the next stage does not read, and no queue grows.
  *
- * An event of a stream is its own record at once, and a record is not longer than a frame of
- * the wire. The end after a whole answer has close_notify in front of it, after one that was cut it
- * has none. A guest that goes without close_notify ends its requests as one that closes, but its
- * websocket is cut, not ended. At the worst a connection holds a window of the wire (64 KiB),
- * OPEN_IN, OPEN_OUT, OPEN_RECORDS, and one record each way in TLS itself.
+ * An event of a stream is sent immediately as its own record. A record is not longer than a frame
+ * of the wire. A complete answer ends with close_notify, a cut one without it. A guest that closes
+ * without close_notify ends its requests as usual, but its websocket is cut, not ended. A
+ * connection holds at most a window of the wire (64 KiB), OPEN_IN, OPEN_OUT, OPEN_RECORDS, and one
+ * record per direction in TLS itself.
  */
 #include "open_internal.h"
 
@@ -24,11 +23,11 @@
 #include "lib/base/mem.h"
 
 #define ALERT_INTERNAL 80
-#define TLS_STATE 65536 /* what TLS holds for one connection, about */
+#define TLS_STATE 65536 /* estimated memory of TLS for one connection */
 
 /* ---- how it begins ---- */
 
-/* For the target that policy has decided about, never for what the ClientHello says. */
+/* For the target that the policy decided about, never for the name in the ClientHello. */
 static int use_leaf(const struct opener *opener, SSL *ssl, const struct host *host, struct err *err)
 {
 	struct slice der;
@@ -100,8 +99,7 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 		conn_alert(e, c, ALERT_INTERNAL);
 		return;
 	}
-	/* What came is TLS already; what is to go, our answer to the CONNECT, goes in front of
-	 * it. */
+	/* Received data is TLS already; unsent data, our answer to the CONNECT, precedes it. */
 	o->in = c->in;
 	o->out = c->out;
 	bufq_init(&c->in, OPEN_IN);
@@ -111,7 +109,7 @@ void open_begin(struct edge *e, struct conn *c, const struct hello *h)
 	shake_open(e, c);
 }
 
-/* ---- how it goes wrong ---- */
+/* ---- failures ---- */
 
 static bool is_distrust(int reason)
 {
@@ -139,7 +137,7 @@ static void say_why(char *buf, size_t n, bool shaking)
 			text ? text : "unknown reason");
 }
 
-/* An alert that TLS has written goes, then the end; nothing of what was still to be said. */
+/* Sends an alert that TLS has written, then ends; drops other output. */
 static void give_up(struct edge *e, struct conn *c, const char *fault)
 {
 	conn_report_fault(e, c, EDGE_ASK_TUNNEL, fault);
@@ -171,8 +169,7 @@ void open_on_timer(struct edge *e, struct conn *c)
 
 /* ---- from the guest ---- */
 
-/* After each step of TLS: the guest may send as much again as was taken, and there may be an
- * answer. */
+/* After each step of TLS: returns the consumed window to the guest, and sends output. */
 static void after_step(struct edge *e, struct conn *c)
 {
 	struct open *o = c->open;
@@ -191,13 +188,13 @@ static bool has_engine(const struct conn *c)
 	return c->state == CONN_HTTP || c->state == CONN_H2;
 }
 
-/* The guest's side of TLS can say nothing more: false when that is not so (yet). */
+/* Returns true if the guest has closed and TLS has consumed all of its data. */
 static bool is_cut(const struct open *o)
 {
 	return o->in_end && bufq_len(&o->in) == 0;
 }
 
-/* Whether something new is in c->in, or its end. */
+/* Returns true if c->in has new data, or its end. */
 static bool take_some(struct edge *e, struct conn *c)
 {
 	static uint8_t plain[OPEN_IN];
@@ -246,7 +243,7 @@ static void begin_inside(struct edge *e, struct conn *c)
 {
 	uint32_t idx = c->idx, gen = c->gen;
 
-	/* It is not shown again: there is no second handshake. */
+	/* Not needed again: there is no second handshake. */
 	SSL_certs_clear(c->open->ssl);
 	conn_set_timer(e, c, 0);
 	if (chose_h2(c->open)) {
@@ -333,8 +330,8 @@ static int make_record(struct conn *c)
 
 	ERR_clear_error();
 	r = SSL_write(o->ssl, run.p, (int)MIN(run.n, OPEN_RECORD));
-	/* o->out was empty and takes more than one record. So what is waited for can only be the
-	 * rest of a message about new keys, which a guest has sent in pieces. */
+	/* o->out was empty and has room for more than one record. So TLS can only wait for the rest
+	 * of a key update that the guest has split. */
 	if (r <= 0) {
 		bool waits = SSL_get_error(o->ssl, r) == SSL_ERROR_WANT_READ;
 

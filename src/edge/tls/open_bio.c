@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes under TLS are the two queues of the connection: no descriptor, and no copy of our
- * own. */
+/* The transport under TLS: the two queues of the connection, without a descriptor or another
+ * copy. */
 #include "open_internal.h"
 
 static int read_queue(BIO *bio, char *buf, int n)

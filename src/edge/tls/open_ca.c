@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What edge needs to end the guest's TLS: the sandbox's CA, and one way to speak TLS. */
+/* TLS interception: the sandbox CA, and one TLS configuration. */
 #include "open_internal.h"
 
 #include <assert.h>
@@ -12,8 +12,7 @@
 /* In the order of our choice, as ALPN writes them. */
 static const uint8_t protocols[] = "\2h2\10http/1.1";
 
-/* A client that offers protocols but none of ours is told so; one that offers none speaks
- * HTTP/1.1. */
+/* A client that offers only other protocols gets an alert; one that offers none uses HTTP/1.1. */
 static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
 	const unsigned char *offered, unsigned int n, void *ctx)
 {
@@ -26,8 +25,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **ret, unsigned char *r
 	return SSL_TLSEXT_ERR_OK;
 }
 
-/* Nothing of a session outlives its connection: no tickets, no cache, no early data. A handshake
- * costs less than a millisecond, and there is no network between the two ends. */
+/* No session outlives its connection: no tickets, no cache, no early data. A handshake takes less
+ * than a millisecond, and there is no network between the two ends. */
 static SSL_CTX *make_ctx(void)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -54,7 +53,7 @@ static int make_mint(const struct edge_config *config, struct mint **ret, struct
 		r = mint_load(slice_of(config->saved, config->n_saved), ret, err);
 		if (r == 0)
 			return 0;
-		/* The keeper is told the new one, and the guest by the keeper. */
+		/* The keeper gets the new CA and sends it to the guest. */
 		log_warn("cannot load the sandbox CA: %s: creating a new one", err_text(err, r));
 	}
 	return mint_new(config->sandbox, clock_wall_ms() / 1000, ret, err);

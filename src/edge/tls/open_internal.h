@@ -10,7 +10,7 @@
 #include "lib/secret/mint/mint.h"
 #include "tls.h"
 
-/* What all opened connections of this edge have in common. */
+/* Shared by all intercepted connections of this edge. */
 struct opener {
 	struct mint *mint;
 	SSL_CTX *ctx;
@@ -20,13 +20,13 @@ struct opener {
 /* The TLS of one connection. */
 struct open {
 	SSL *ssl;
-	struct bufq in;	   /* the guest's records that TLS has not taken; a window's size */
+	struct bufq in;	   /* records of the guest that TLS has not consumed; a window's size */
 	struct bufq out;   /* records for the guest */
-	size_t n_taken;	   /* bytes of in that TLS took and that are not given back yet */
+	size_t n_taken;	   /* bytes of in that TLS consumed and that are not returned yet */
 	struct host sni;   /* when the conn's sni points here */
-	bool in_end;	   /* nothing follows what is in `in` */
+	bool in_end;	   /* no data follows `in` */
 	bool said_goodbye; /* close_notify is in out, or was */
-	bool broken;	   /* by an error: nothing is said any more but what is in out */
+	bool broken;	   /* by an error: only the rest of out is sent */
 };
 
 /* A BIO that reads from o->in and writes to o->out; NULL when there is no memory. */

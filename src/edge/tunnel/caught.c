@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that were caught on their way: /may/ADDR/PORT before one is made, /tcp/ADDR/PORT
- * for it. */
+/* Redirected connections: /may/ADDR/PORT before the connection is accepted, /tcp/ADDR/PORT for its
+ * data. */
 #include "tunnel_internal.h"
 #include "sniff.h"
 
@@ -17,7 +17,7 @@ static int parse_caught(const char *text, struct addr *ret_addr, uint16_t *ret_p
 	return host_parse_port(slice_from_str(slash + 1), ret_port);
 }
 
-/* The name that an address of ours stands for; what it was given for is canonical already. */
+/* Finds the name of a synthesized address; the stored name is canonical already. */
 static int find_name(struct edge *e, struct conn *c, const struct addr *a)
 {
 	struct slice name;
@@ -106,7 +106,7 @@ static void ask_caught(struct edge *e, struct conn *c, enum edge_proto proto)
 
 void caught_on_bytes(struct edge *e, struct conn *c)
 {
-	/* Nothing was eaten yet, so the queue is one run. */
+	/* Nothing was consumed yet, so the queue is contiguous. */
 	switch (sniff_first(bufq_peek(&c->in))) {
 	case SNIFF_MORE:
 		if (c->in_end)

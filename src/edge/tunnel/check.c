@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first bytes of an open tunnel, before one of them continues: TLS must say the target's name,
- * HTTP is not for a tunnel, and anything else has no business on the ports of the web. */
+/* Checks the first data of an open tunnel before any is forwarded: TLS must name the target, HTTP
+ * is not permitted in a tunnel, and other data is not permitted on the web ports. */
 #include "tunnel_internal.h"
 #include "sniff.h"
 
@@ -44,7 +44,7 @@ static void cut_check(struct edge *e, struct conn *c, const char *fault)
 		conn_reset(e, c);
 }
 
-/* Why this hello may not go to the target; NULL when it may. */
+/* Returns the reason why this hello must not be sent to the target; NULL if it may. */
 static const char *find_fault(const struct conn *c, const struct hello *h, struct err *err)
 {
 	struct canon_names names = {.scheme = HTTP_SCHEME_HTTPS,
@@ -69,14 +69,14 @@ void check_on_server(struct edge *e, struct conn *c, struct slice bytes)
 {
 	if (!c->retry || c->retry->answer != RETRY_UNKNOWN)
 		return;
-	/* A server that has ended cannot ask for anything. */
+	/* A server that has closed cannot send a HelloRetryRequest. */
 	if (bytes.n == 0)
 		c->retry->answer = RETRY_NONE;
 	if (retry_feed_server(c->retry, bytes) != RETRY_UNKNOWN)
 		conn_note_room(e, c);
 }
 
-/* Gives the reader what is new in c->in. */
+/* Passes new data of c->in to the reader. */
 static enum hello_state feed_second(struct conn *c)
 {
 	struct retry *r = c->retry;
@@ -221,12 +221,12 @@ static void other_check(struct edge *e, struct conn *c)
 
 static void wait_for_more(struct edge *e, struct conn *c)
 {
-	/* The end without a byte: nothing of the guest would continue, so there is no fault. */
+	/* An end without data: nothing would be forwarded, so there is no fault. */
 	if (c->in_end && is_web(c))
 		conn_end(e, c);
 	else if (c->in_end)
 		pass_check(e, c);
-	/* Silence is none either where the server may speak first; half a word is. */
+	/* Silence is not a fault either where the server may speak first; a partial message is. */
 	else if (!c->timer.pos && (is_web(c) || bufq_len(&c->in)))
 		conn_set_timer(e, c, e->first_ms);
 }
@@ -259,7 +259,7 @@ void check_begin(struct edge *e, struct conn *c)
 
 void check_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 {
-	/* The server has gone without a word, and so nobody is there to be asked. */
+	/* The server closed without an answer, so there is nothing to retry. */
 	if (c->fd_eof && !c->server_spoke) {
 		conn_reset(e, c);
 		return;

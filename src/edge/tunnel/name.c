@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DNS: one query a stream, answered from policy and from the table of addresses alone. */
+/* DNS: one query per stream, answered only from the policy and the table of addresses. */
 #include "tunnel_internal.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ bool name_is_synthetic(const struct addr *a)
 
 static int parse_name(const struct conn *c, struct dns_query *ret)
 {
-	/* Nothing was eaten, so the queue is one run. */
+	/* Nothing was consumed, so the queue is contiguous. */
 	return dns_query_parse(
 		bufq_peek(&c->in), c->over_udp ? DNS_OVER_UDP : DNS_OVER_STREAM, ret);
 }
@@ -127,7 +127,7 @@ void name_on_end(struct edge *e, struct conn *c)
 	}
 }
 
-/* One explanation in the words of DNS. */
+/* Formats the reason as an extended DNS error. */
 static void put_why(char *buf, size_t size, const struct conn *c, const struct edge_verdict *v)
 {
 	if (v->reason[0])

@@ -25,7 +25,7 @@ static struct slice take_word(struct rd *rd)
 	return rd_bytes(rd, n);
 }
 
-/* Whether s begins with the lower-case text, in any case; MORE when it is too short to say. */
+/* Whether s begins with the lower-case text, ignoring case; MORE if it is too short to decide. */
 static enum sniff begins_sniff(struct slice s, const char *lower)
 {
 	for (size_t i = 0; lower[i]; i++) {
@@ -85,6 +85,6 @@ enum sniff sniff_first(struct slice first)
 {
 	enum sniff is = look_sniff(slice_of(first.p, MIN(first.n, SNIFF_BYTES)));
 
-	/* So many line ends or blanks are somebody's try to get past. */
+	/* This many line ends or blanks are an evasion attempt. */
 	return is == SNIFF_MORE && first.n >= SNIFF_BYTES ? SNIFF_HTTP : is;
 }

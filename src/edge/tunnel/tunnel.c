@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tunnel: asked for, opened by egress, and then bytes both ways that nobody looks at, but for the
- * server's answer to a ClientHello and what it makes the guest say (check.c). */
+/* A tunnel: allowed by the keeper, opened by egress, then uninspected data in both directions,
+ * except for the server's answer to a ClientHello and the guest's reaction (check.c). */
 #include "tunnel_internal.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 #define HEAD_ROOM 1024
 #define ANSWER_ARENA 8192
 
-/* ---- the ways it ends before it is open ---- */
+/* ---- failures before it is open ---- */
 
 static bool is_forward(const struct conn *c)
 {
@@ -38,7 +38,7 @@ static struct deny deny_of(const struct conn *c)
 		.host = host_slice(&c->target.host), .port = c->target.port, .count = 1};
 }
 
-/* Policy says no, the keeper's or egress' copy of it. */
+/* The policy denies, in the keeper or in egress. */
 static void deny_tunnel(struct edge *e, struct conn *c, const struct deny *d)
 {
 	uint8_t buf[DENY_ROOM];
@@ -67,7 +67,7 @@ static void fail_tunnel(struct edge *e, struct conn *c, uint16_t status, struct 
 
 /* ---- opening ---- */
 
-/* The socket is new and empty: a head fits, or the socket is none. */
+/* The socket is new and empty: a head fits, or the socket is broken. */
 static int send_head(struct conn *c)
 {
 	struct http_req req = {.method = slice_from_str("CONNECT"),
@@ -127,7 +127,7 @@ static void opened_tunnel(struct edge *e, struct conn *c)
 		conn_say(e, c, slice_from_str(established));
 		c->answered = true;
 	}
-	/* It may have spoken already. */
+	/* The guest may have sent data already. */
 	wire_resume(e->net->port.wire, c->sid);
 	check_begin(e, c);
 }
@@ -156,8 +156,8 @@ static void on_answer(struct edge *e, struct conn *c, const struct http_resp *re
 	}
 }
 
-/* One read of no more than the answer's own bytes: what follows is the server's. 0 when there
- * may be more, 1 with a frame; negative when egress is gone, waits or is wrong. */
+/* One read of no more than the answer itself: the server's data follows. Returns 0 if there may be
+ * more, 1 with a frame; negative if egress closed, waits or violates the protocol. */
 static int read_frame(struct conn *c, uint8_t *buf, size_t size, struct canon_frame *ret)
 {
 	struct canon_reader *rd = c->reader;
@@ -188,7 +188,7 @@ static void read_answer(struct edge *e, struct conn *c)
 	} while (r == 0);
 	if (r == -EAGAIN)
 		return;
-	/* The answer's text is in buf or in the reader, so that is let go only afterwards. */
+	/* The text of the answer is in buf or in the reader, which is freed only afterwards. */
 	c->reader = NULL;
 	conn_set_timer(e, c, 0);
 	arena_init(&arena, ANSWER_ARENA);
@@ -204,7 +204,7 @@ static void read_answer(struct edge *e, struct conn *c)
 
 /* ---- open ---- */
 
-/* What the socket takes; negative when it is broken. */
+/* Sends as much as the socket accepts; negative if it is broken. */
 static ssize_t send_some(int fd, const struct iovec *iov, size_t n)
 {
 	struct msghdr mh = {.msg_iov = (struct iovec *)iov, .msg_iovlen = n};
@@ -218,7 +218,7 @@ static ssize_t send_some(int fd, const struct iovec *iov, size_t n)
 	return r;
 }
 
-/* Called when c->in is empty: passes the guest's end on, and ends what has nothing left. */
+/* Called when c->in is empty: forwards the guest's end, and closes a finished tunnel. */
 static void drained_tunnel(struct edge *e, struct conn *c)
 {
 	if (!c->sid)
@@ -308,7 +308,7 @@ void tunnel_flush(struct edge *e)
 	}
 }
 
-/* The pieces lie in the buffer that is being read, so they can wait for each other there. */
+/* The pieces are in the buffer that is being parsed, so they can be gathered there. */
 void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 {
 	struct net *net = e->net;
@@ -370,13 +370,13 @@ void tunnel_on_timer(struct edge *e, struct conn *c)
 {
 	if (c->state == CONN_OPENING)
 		fail_tunnel(e, c, 504, slice_from_str("no connection within 120 s"));
-	else /* the guest is done, and what it said last is not taken */
+	else /* the guest has closed, and its last data is not sent yet */
 		conn_over(e, c);
 }
 
-/* Egress ends the origin's direction by a half-close and closes only when both have ended. A
- * socket that is closed before the guest has ended is one that broke: an origin's reset, or
- * egress is gone. The guest must not take it for the end of what it was sent. */
+/* Egress half-closes when the server ends its direction, and closes only after both have ended. A
+ * socket that closes earlier is broken: a reset by the server, or an exit of egress. The guest must
+ * not take it for a regular end. */
 static bool is_cut(const struct conn *c)
 {
 	struct pollfd p = {.fd = c->fd};

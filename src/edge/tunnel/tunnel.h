@@ -37,7 +37,7 @@ void tunnel_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
 void tunnel_on_end(struct edge *e, struct conn *c);
 void tunnel_on_room(struct edge *e, struct conn *c); /* after check_on_server */
 ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n);
-/* Sends what was gathered. */
+/* Sends the gathered data. */
 void tunnel_flush(struct edge *e);
 
 /* name.c: DNS */

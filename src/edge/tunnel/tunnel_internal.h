@@ -8,11 +8,11 @@
 
 /* check.c */
 void check_begin(struct edge *e, struct conn *c);
-/* Whether what the server says must wait until the guest's first bytes are known. */
+/* Whether the server's data must wait until the guest's first data is checked. */
 bool check_holds(const struct conn *c);
-/* CONN_TUNNEL: what the server sent, nothing at its end. The rest follows in tunnel_on_room. */
+/* CONN_TUNNEL: data of the server, empty at its end. The rest follows in tunnel_on_room. */
 void check_on_server(struct edge *e, struct conn *c, struct slice bytes);
-/* Looks at new bytes of c->in, and at c->in_end. False: the connection was cut. */
+/* Checks new data of c->in, and c->in_end. False: the connection was cut. */
 bool check_second(struct edge *e, struct conn *c);
 
 /* name.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The programs that people use, as a guest's: they go through a sealed sbx-edge as their proxy,
- * by CONNECT, and their TLS ends there. The test carries their bytes between loopback and the
- * wire, and answers as keeper and origin. */
+/* Common programs as clients in a guest: they use a sealed sbx-edge as their proxy, by CONNECT, and
+ * it intercepts their TLS. The test forwards data between loopback and the wire, and answers as
+ * keeper and origin. */
 #include "open_rig.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void on_got(void *ctx, struct slice bytes)
 	const struct link *l = ctx;
 	size_t at = 0;
 
-	/* What is sent here is small; a client that has gone has its reasons. */
+	/* The data is small; the client may have closed. */
 	while (at < bytes.n) {
 		ssize_t r = send(l->fd, bytes.p + at, bytes.n - at, MSG_NOSIGNAL);
 
@@ -85,7 +85,7 @@ static void carry(struct link *l)
 
 	if (l->fd < 0)
 		return;
-	/* No more than the wire takes: the client is slowed down as in a guest. */
+	/* No more than the wire accepts: the client is slowed down as in a guest. */
 	if (l->c->open && l->c->side.sent == l->c->side.n_send && !l->c->side.end) {
 		r = recv(l->fd, buf, sizeof(buf), MSG_DONTWAIT);
 		if (r > 0)
@@ -274,7 +274,7 @@ static const struct program {
 
 static char *command_of(const char *format)
 {
-	/* The format is one of ours. */
+	/* The format is constant. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	return xasprintf(format, w.port, w.ca);
@@ -308,7 +308,7 @@ static void test_programs_of_a_guest(void **state)
 	assert_true(n > 0);
 }
 
-/* Without the CA they go away, and the keeper is told why. */
+/* Without the CA clients disconnect, and the keeper gets the reason. */
 static void test_programs_that_do_not_trust_us(void **state)
 {
 	static const char *const commands[] = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's TLS, ended by a real, sealed sbx-edge: bodies, slow ends, cuts, and what it all
- * costs. */
+/* TLS intercepted by a real, sealed sbx-edge: bodies, slow ends, cuts, and memory. */
 #include "open_rig.h"
 
 #include <setjmp.h>
@@ -56,7 +55,7 @@ static void start_upload(struct client *cl, const uint8_t *p)
 	client_say(cl, p, LARGE);
 }
 
-/* What came to a way, its frames taken off. */
+/* The payload that a way received, without frames. */
 struct body {
 	struct canon_reader rd;
 	uint64_t n;
@@ -111,7 +110,7 @@ static void test_large_bodies_both_ways(void **state)
 	net_free(n);
 }
 
-/* Whoever does not take stops the other, and edge holds no more than its queues. */
+/* A slow reader stops its writer, and edge holds only its queues. */
 static void test_slow_ones_hold_little(void **state)
 {
 	AUTO_FREE uint8_t *p = pattern(LARGE);
@@ -150,7 +149,7 @@ static void test_slow_ones_hold_little(void **state)
 	net_free(n);
 }
 
-/* An event goes to the guest when it comes, as a record of its own. */
+/* An event is sent to the guest immediately, as its own record. */
 static void test_events_are_not_held(void **state)
 {
 	struct net_rig *n = net_new();
@@ -175,7 +174,7 @@ static void test_events_are_not_held(void **state)
 
 /* ---- ends ---- */
 
-/* The origin goes in the middle of its answer: the guest must not see a goodbye. */
+/* The origin closes within its answer: the guest must not get close_notify. */
 static void test_a_cut_is_no_clean_end(void **state)
 {
 	static const enum http_body_kind kinds[] = {
@@ -199,7 +198,7 @@ static void test_a_cut_is_no_clean_end(void **state)
 	net_free(n);
 }
 
-/* HTTP/1.0 knows the end of an answer by the end of the connection alone. */
+/* HTTP/1.0 ends an answer only by closing the connection. */
 static void test_the_end_is_the_end_of_the_answer(void **state)
 {
 	for (unsigned whole = 0; whole < 2; whole++) {
@@ -254,7 +253,7 @@ static void test_websocket(void **state)
 	client_say(cl, p, LARGE);
 	client_until(cl, cl->n_got == LARGE && w->side.n_got == LARGE);
 	check_large(cl, p);
-	/* The guest's goodbye ends its direction only. */
+	/* The guest's close_notify closes its direction only. */
 	client_goodbye(cl);
 	client_until(cl, w->side.eof);
 	way_say(w, "last", 4);
@@ -265,7 +264,7 @@ static void test_websocket(void **state)
 	net_free(n);
 }
 
-/* Without a goodbye the origin must not take the end for one. */
+/* Without close_notify the origin must not see a clean end. */
 static void test_websocket_whose_guest_is_cut(void **state)
 {
 	struct net_rig *n = net_new();
@@ -333,7 +332,8 @@ static void test_many_and_their_memory(void **state)
 	while (count(cl, NULL) < MANY && clock_mono_ms() < end)
 		pump_all(n, cl);
 	assert_int_equal(count(cl, NULL), MANY);
-	/* It comes back when the last one is gone, which is after the guest has seen its end. */
+	/* Memory is returned after the last connection is freed, when the guest has seen its
+	 * end. */
 	net_until(n, rig_memory(n->rig, "RssAnon:") < before + MIB);
 	after = rig_memory(n->rig, "RssAnon:");
 	print_message("%u idle: %u KiB before, %u during (%u each), %u after\n", MANY,
@@ -345,7 +345,7 @@ static void test_many_and_their_memory(void **state)
 	net_free(n);
 }
 
-/* A guest that begins handshakes and does not go on holds little, and not for long. */
+/* A guest that begins handshakes and stalls holds little memory, and not for long. */
 static void test_many_that_stall(void **state)
 {
 	struct net_rig *n = net_new();
@@ -371,7 +371,7 @@ static void test_many_that_stall(void **state)
 	net_free(n);
 }
 
-/* All queues of a connection full: an upload that nobody takes, whose answer nobody takes. */
+/* All queues of a connection full: an unread upload with an unread answer. */
 static void test_the_most_that_one_holds(void **state)
 {
 	static uint8_t block[BLOCK];
@@ -421,7 +421,7 @@ int main(void)
 		cmocka_unit_test(test_websocket_whose_guest_is_cut),
 		cmocka_unit_test(test_many_that_stall),
 	};
-	/* what the allocator of a real build holds: see lib/os/jail/unsealed.h */
+	/* memory of the allocator of a real build: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest measured[] = {
 		cmocka_unit_test(test_many_and_their_memory),
 		cmocka_unit_test(test_the_most_that_one_holds),

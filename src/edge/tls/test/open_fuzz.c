@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A guest whose TLS is ended by edge: a real handshake, then whatever the input says inside the
- * TLS and around it, in any order with verdicts, answers of egress and timers. The input is a
- * byte that says how to begin and a list of steps: one byte which, two how many bytes it has. */
+/* A guest whose TLS edge intercepts: a real handshake, then the input inside and around the TLS, in
+ * any order with verdicts, answers of egress and timers. The input is a byte that selects the start
+ * and a list of steps: one byte for the kind, two for the length. */
 #include "src/edge/test/net_free.h"
 
 #include <errno.h>
@@ -26,13 +26,13 @@ static struct fuzz {
 	struct wire *wire;
 	uint32_t sid;
 	bool open, paused, end;
-	size_t unread; /* bytes that the paused guest has not given back */
+	size_t unread; /* bytes that the paused guest has not returned */
 	struct bufq out;
 	size_t crumb;
 	SSL *ssl;
 	BIO *from, *to;
 	bool established, over; /* TLS has begun, has failed or ended */
-	char first[8];		/* of what came out of TLS */
+	char first[8];		/* of the decrypted data */
 	size_t n_first;
 	struct {
 		uint32_t id;
@@ -52,7 +52,7 @@ static void must(bool cond)
 		__builtin_trap();
 }
 
-/* ---- what the rest of edge would do ---- */
+/* ---- stubs for the rest of edge ---- */
 
 static void lose_guest(struct edge *e, const char *fmt, ...)
 {
@@ -118,7 +118,7 @@ static const struct wire_ops guest_ops = {.on_reply = on_reply,
 	.on_close = on_close,
 	.pull = pull};
 
-/* Whatever the input does, the guest gets an HTTP answer or nothing. */
+/* For any input, the guest gets an HTTP answer or nothing. */
 static void check_answer(const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n && f.n_first < 7; i++)
@@ -332,7 +332,7 @@ static void start_tls(int version)
 	must(SSL_set_tlsext_host_name(f.ssl, HOST) == 1);
 }
 
-/* Low bits: TLS 1.2, how far the handshake goes before the first step, and bytes at a time. */
+/* Low bits: TLS 1.2, progress of the handshake before the first step, and bytes per read. */
 static void start(uint8_t how)
 {
 	static const char connect[] = "CONNECT " HOST ":443 HTTP/1.1\r\nHost: " HOST "\r\n\r\n";

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open_rig - for open_test.c and open_flow_test.c: TLS clients of the guest, each OpenSSL's own
- * over
- *            one connection of net_rig.
+ * open_rig - for open_test.c and open_flow_test.c: TLS clients of the guest, each a real OpenSSL
+ * client on one connection of net_rig.
  *
- * How      client_new opens the connection as `plan` says, and answers the question about it by
- *          `opened`. Bytes of the wire go through memory BIOs; client_pump moves what can be moved.
- *          What came out of TLS is in `got`.
+ * How      client_new opens the connection according to `plan`, and answers the ask about it by
+ *          `opened`. Memory BIOs carry the data of the wire; client_pump moves all data it can.
+ *          Decrypted data is in `got`.
  * Trust    Test program.
  */
 #pragma once
@@ -17,11 +16,11 @@
 #define OPEN_RIG_GOT (12 * 1024 * 1024)
 
 struct client_plan {
-	const char *host; /* of the CONNECT, or what a caught address stands for; NET_RIG_HOST */
-	const char *name; /* of the ClientHello; "": none. The host when NULL */
-	const char *verified; /* what the certificate must be for; the host when NULL */
-	const char *alpn;     /* as it is on the wire; NULL: none */
-	SSL_SESSION *session; /* to go on with */
+	const char *host;     /* of the CONNECT, or of a redirected address; NET_RIG_HOST */
+	const char *name;     /* of the ClientHello; "": none. The host when NULL */
+	const char *verified; /* name that the certificate must have; NULL: the host */
+	const char *alpn;     /* in wire format; NULL: none */
+	SSL_SESSION *session; /* to resume */
 	int version;	      /* 0: any */
 	uint16_t port;	      /* 443 when 0 */
 	bool caught;	      /* the connection was caught on its way */
@@ -34,11 +33,11 @@ struct client {
 	SSL_CTX *ctx;
 	SSL *ssl;
 	BIO *from, *to;
-	bool shaken, goodbye; /* goodbye: close_notify came */
-	bool cut;	      /* the end came without it */
+	bool shaken, goodbye; /* goodbye: close_notify was received */
+	bool cut;	      /* closed without close_notify */
 	int error;	      /* the reason by which TLS failed; 0 */
 	bool held;	      /* bytes for the wire stay in `to` */
-	size_t crumb;	      /* not 0: they go in pieces of this size */
+	size_t crumb;	      /* not 0: sent in pieces of this size */
 	uint8_t *got;
 	size_t n_got;
 };
@@ -48,7 +47,7 @@ struct client *client_new(struct net_rig *n, const struct client_plan *plan);
 struct client *client_up(struct net_rig *n, const struct client_plan *plan);
 void client_free(struct client *cl);
 void client_pump(struct client *cl);
-/* Says it inside TLS: all of it is taken. */
+/* Sends it inside TLS; all of it is accepted. */
 void client_say(struct client *cl, const void *p, size_t len);
 void client_say_text(struct client *cl, const char *text);
 /* close_notify */
@@ -65,9 +64,9 @@ bool client_got_text(const struct client *cl, const char *text);
 		}                                                                          \
 	} while (0)
 
-/* The request that is asked about now, inside TLS, is allowed; its frames are kept as they come. */
+/* Allows the request inside TLS that is asked about; its frames are kept. */
 struct net_way *client_allow(struct client *cl, const char *method, const char *url);
-/* HEAD of a request with https to NET_RIG_HOST has come. */
+/* HEAD of an https request to NET_RIG_HOST was received. */
 bool way_has_request(const struct net_way *w, const char *path);
 /* The whole answer of a request. */
 void way_answer(struct net_way *w, const char *body);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest's TLS, ended by a real, sealed sbx-edge: who gets a handshake, with which
- * certificate, and what may be inside. The clients are OpenSSL's. */
+/* TLS intercepted by a real, sealed sbx-edge: which clients get a handshake, with which
+ * certificate, and what is permitted inside. The clients use OpenSSL. */
 #include "open_rig.h"
 
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void test_requests_inside(void **state)
 
 		assert_int_equal(SSL_version(cl->ssl), versions[i & 1]);
 		client_say_text(cl, get);
-		client_say_text(cl, get); /* pipelined: asked about when the first is done */
+		client_say_text(cl, get); /* pipelined: asked about after the first is done */
 		w = client_allow(cl, "GET", "/a");
 		assert_int_equal(n->asks[n->n_asks - 1].ask.via,
 			i > 1 ? EDGE_VIA_TRANSPARENT : EDGE_VIA_FORWARD);
@@ -64,7 +64,7 @@ static bool is_signed_by(const struct edge_ca *ca, X509 *leaf)
 	return ok;
 }
 
-/* The leaf is for the target and nothing else, signed by the CA that the keeper was told. */
+/* The leaf is for the target only, signed by the CA that the keeper has. */
 static void test_the_right_leaf(void **state)
 {
 	struct net_rig *n = net_new();
@@ -86,7 +86,7 @@ static void test_the_right_leaf(void **state)
 	net_free(n);
 }
 
-/* What the ClientHello says never makes a certificate: the alert comes before one is made. */
+/* The name in a ClientHello never gets a certificate: the alert is sent before one is created. */
 static void test_names_that_do_not_agree(void **state)
 {
 	static const struct {
@@ -143,7 +143,7 @@ static void test_first_bytes_that_are_no_hello(void **state)
 	net_allow_opened(n, net_asked(n, EDGE_ASK_TUNNEL, HOST, 9999));
 	net_say(n, c, "SSH-2.0-x\r\n", 11);
 	net_until(n, net_faulted(n, "neither TLS nor HTTP"));
-	/* HTTP without TLS is asked about as what it is. */
+	/* HTTP without TLS is asked about as HTTP. */
 	c = open_here(n);
 	net_say(n, c, "GET /p HTTP/1.1\r\nHost: " HOST ":443\r\n\r\n", 43);
 	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 443));
@@ -202,7 +202,7 @@ static void test_alpn(void **state)
 	net_free(n);
 }
 
-/* What does not agree with the connection, or may not be inside one, ends it. */
+/* A request that does not match the connection, or is not permitted inside one, ends it. */
 static void test_requests_that_do_not_fit(void **state)
 {
 	static const struct {
@@ -276,7 +276,7 @@ static void test_byte_by_byte(void **state)
 	net_free(n);
 }
 
-/* Nothing follows it but what the test says. */
+/* Only data of the test follows it. */
 static void send_hello_only(struct client *cl)
 {
 	client_pump(cl);
@@ -297,7 +297,7 @@ static void test_garbage_after_the_hello(void **state)
 	client_until(cl, net_faulted(n, "the TLS handshake failed"));
 	client_until(cl, cl->c->side.eof);
 	client_free(cl);
-	/* And inside: the request that was under way is not gone on with. */
+	/* And inside: the current request is not continued. */
 	cl = client_up(n, &(struct client_plan){0});
 	client_say_text(cl, "POST /b HTTP/1.1\r\nHost: " HOST "\r\nContent-Length: 9\r\n\r\n1234");
 	(void)client_allow(cl, "POST", "/b");
@@ -357,7 +357,7 @@ static void test_no_second_handshake(void **state)
 	net_free(n);
 }
 
-/* Nothing of one connection is of use in another. */
+/* Nothing of one connection can be used in another. */
 static void test_no_sessions(void **state)
 {
 	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -401,7 +401,7 @@ static void test_the_next_edge_has_the_same_ca(void **state)
 	assert_true(is_signed_by(&ca, SSL_get0_peer_certificate(cl->ssl)));
 	client_free(cl);
 	net_free(n);
-	/* Without one, or with what is none, it is another. */
+	/* Without a valid one, a new CA is created. */
 	n = net_new_saved(&bad);
 	assert_string_not_equal(n->rig->ca.pem, ca.pem);
 	net_free(n);

@@ -44,7 +44,7 @@ static const struct row {
 	ROW("CONNECT a", SNIFF_HTTP),
 	ROW("connect a", SNIFF_HTTP),
 	ROW("CONNECTS a", SNIFF_OTHER),
-	/* Line ends in front hide nothing. */
+	/* Leading line ends hide nothing. */
 	ROW("\r\n\r\n", SNIFF_MORE),
 	ROW("\r\nGET /", SNIFF_HTTP),
 	ROW("\n\n\nGET /", SNIFF_HTTP),
@@ -63,7 +63,7 @@ static const struct row {
 	ROW("\0\0\0\x08\x04\xd2\x16\x2f", SNIFF_OTHER), /* postgres */
 	ROW("abcdefghijklmnopqrstuvwxyzabcdefg", SNIFF_OTHER),
 	ROW("abcdefghijklmnopqrstuvwxyzabcdef /", SNIFF_HTTP),
-	/* Nobody waits for ever. */
+	/* The wait is limited. */
 	ROW("\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
 	    "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\nxyz",
 		SNIFF_HTTP),
@@ -79,7 +79,7 @@ static void test_first_bytes(void **state)
 	}
 }
 
-/* What is decided stays so with more bytes, and everything is decided in time. */
+/* A decision does not change with more bytes, and is always reached within the limit. */
 static void test_prefixes_agree(void **state)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -94,7 +94,7 @@ static void test_prefixes_agree(void **state)
 	}
 }
 
-/* No byte value anywhere leads to waiting beyond the limit. */
+/* No byte value anywhere extends the wait beyond the limit. */
 static void test_bounded(void **state)
 {
 	uint8_t buf[SNIFF_BYTES];
