@@ -47,7 +47,7 @@ static void flush_due(void *ctx)
 	}
 }
 
-/* The one exchange fails, and nothing else. */
+/* Only this exchange fails. */
 static void keep_given(struct exchange *x)
 {
 	fd_close(&x->given_fd);
@@ -79,7 +79,7 @@ void control_recheck(struct egress *e)
 			(struct loop_key){.kind = EGRESS_EV_RECHECK});
 }
 
-/* ---- what the keeper says ---- */
+/* ---- messages of the keeper ---- */
 
 static int answer_config(struct egress *e, struct ipc_msg *msg)
 {
@@ -159,7 +159,7 @@ static int answer_policy(struct egress *e, struct ipc_msg *msg)
 	/* no text is a policy with a fault, which denies everything */
 	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);
 	set_loaded(e, msg->id, r < 0 ? err_text(NULL, r) : policy_fault(e->policy));
-	/* In this order: who hears LOADED may say that nothing forbidden is left. */
+	/* In this order: after LOADED, no forbidden connection is left. */
 	control_recheck(e);
 	report_loaded(e);
 	return 0;

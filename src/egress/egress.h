@@ -3,9 +3,9 @@
  * egress - the files of sbx-egress above its parts.
  *
  * How      main.c starts, seals and has the switch of events. control.c handles messages of the
- *          keeper. Each OPEN is a struct exchange (exchange.c): its request is read from edge and
- *          compared with what the keeper allowed, decided again, then dialed and relayed. A SOCKET
- *          has no edge: its connection goes to the keeper. selftest.c is --jail-selftest.
+ *          keeper. Each OPEN is a struct exchange (exchange.c): its request is read from edge,
+ *          compared with the allowed target, decided again, then dialed and relayed. A SOCKET has
+ *          no edge: its connection is passed to the keeper. selftest.c is --jail-selftest.
  * Trust    Frames of edge, responses of resolvers, data of servers. Handles no secrets.
  * Owns     The sockets, fd CONTROL_FD, the policy.
  * Limits   EGRESS_MAX_OPEN exchanges; the EGRESS_*_MS of limits.h; EGRESS_PIPES; OUT_MAX a
@@ -20,21 +20,21 @@
 
 /* control.c */
 extern const struct control_ops egress_control;
-/* Says what is due about an exchange, or later when the keeper does not read. */
+/* Sends due reports of an exchange, or later if the keeper does not read. */
 void control_report(struct egress *e, struct exchange *x);
-/* Ends what the policy of now forbids. */
+/* Ends exchanges that the current policy denies. */
 void control_recheck(struct egress *e);
 /* Tries again to give connections away. */
 void control_again(struct egress *e);
 
 /* exchange.c */
 extern const struct exchange_ops exchange_ops;
-/* fd is taken; -1 for the kind SOCKET. */
+/* Takes fd; -1 for the kind SOCKET. */
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd);
 void exchange_on_edge(struct egress *e, struct exchange *x, uint32_t events);
 void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct egress *e, struct exchange *x);
-/* Whether the policy of now has anything against it; ends it when so. */
+/* Ends the exchange if the current policy denies it. */
 void exchange_recheck(struct egress *e, struct exchange *x);
 
 /* selftest.c */

@@ -40,8 +40,8 @@ static void exchange_finish(struct egress *e, struct exchange *x)
 	control_report(e, x);
 }
 
-/* Edge's last bytes are read and dropped, so that our close does not cut off what it has yet to
- * read; the timer bounds it. */
+/* Edge's last data is read and dropped, so that our close does not reset unread data; the timer
+ * limits that. */
 static void drain_edge(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];
@@ -62,7 +62,7 @@ static void drain_edge(struct egress *e, struct exchange *x)
 		exchange_finish(e, x);
 		return;
 	}
-	if (r > 0) /* more is there: come back after the others */
+	if (r > 0) /* more data: continue after other events */
 		(void)!loop_mod(&e->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(e, x, EGRESS_EV_EDGE));
 }
@@ -141,8 +141,8 @@ static struct exchange *find_free(struct egress *e)
 	return NULL;
 }
 
-/* The request must be for what the keeper allowed; an OPEN whose host is not canonical matches
- * nothing. */
+/* The request must match the target that the keeper allowed; an OPEN whose host is not canonical
+ * matches nothing. */
 static void take_target(struct exchange *x, const struct egress_open *open)
 {
 	x->kind = open->kind;
@@ -168,7 +168,7 @@ static void go_out(struct egress *e, struct exchange *x)
 	dial_begin(e, x);
 }
 
-/* Nobody sends a request: what the keeper named is all there is. */
+/* There is no request: the target comes from the keeper. */
 static void open_socket(struct egress *e, struct exchange *x)
 {
 	if (e->n_open > EGRESS_MAX_OPEN)
@@ -182,8 +182,8 @@ static void open_socket(struct egress *e, struct exchange *x)
 
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd)
 {
-	/* One slot more than may be open, and no message is read while a report is due: so there
-	 * always is one. */
+	/* One slot more than may be open, and no message is read while a report is due: so a slot
+	 * is always free. */
 	struct exchange *x = find_free(e);
 	uint32_t gen = x->gen;
 	int r;
@@ -205,7 +205,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		return;
 	}
 	r = fd_set_nonblock(fd, true);
-	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
+	/* Edge-triggered: one registration for its lifetime, and one event for a hang-up. */
 	if (r == 0)
 		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(e, x, EGRESS_EV_EDGE));
@@ -228,7 +228,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 
 /* ---- the request ---- */
 
-/* Whether edge asks for just what the keeper allowed. */
+/* Whether edge requests exactly the target that the keeper allowed. */
 static bool is_as_allowed(const struct exchange *x, const struct http_req *req)
 {
 	struct host host;
@@ -252,7 +252,7 @@ static int take_request(struct egress *e, struct exchange *x, struct slice paylo
 	r = canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req);
 	if (r < 0 || !is_as_allowed(x, &t->req))
 		return -EBADMSG;
-	/* TLS that is opened by us comes with credentials. */
+	/* Intercepted TLS is handled by sbx-origin. */
 	if (x->kind == EGRESS_HTTP && t->req.scheme != HTTP_SCHEME_HTTP)
 		return -EBADMSG;
 	return canon_flow_req(&t->up, &t->req);
@@ -272,7 +272,7 @@ static void on_request(struct egress *e, struct exchange *x, const struct canon_
 	go_out(e, x);
 }
 
-/* Not one byte behind the request is read: in a tunnel it is the origin's. */
+/* Reads nothing after the request: in a tunnel that data is for the server. */
 static void read_request(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];

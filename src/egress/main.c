@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-egress: goes out for one sandbox. Started by the keeper in the jail of profile
+/* sbx-egress: connects to the network for one sandbox. The keeper starts it in the jail
  * JAIL_EGRESS. */
 #include "egress.h"
 
@@ -67,12 +67,12 @@ static void start_egress(struct egress *e)
 	struct err err = {0};
 	int r;
 
-	/* splice to a socket that nobody reads would kill, and has no flag against it */
+	/* splice to a closed socket would raise SIGPIPE, and has no flag against it */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
-	/* Rules have times, and libc looks for a file of time zones before the first one. */
+	/* Rules have times, and libc reads a time zone file before the first use. */
 	tzset();
-	/* Zero is a free slot, so what was never used costs no memory. */
+	/* Zero is a free slot, so unused slots cost no memory. */
 	e->exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e->exchanges));
 	arena_init(&e->arena, HTTP_ARENA_SIZE);
 	control_open(&e->control, &egress_control, &e->loop, e);

@@ -28,7 +28,7 @@ void dial_free(struct egress *e, struct exchange *x)
 	free(d);
 }
 
-/* Whether the policy of now has something against going there. */
+/* Whether the current policy denies this address. */
 static bool is_refused(const struct egress *e, const struct exchange *x, const struct addr *addr,
 	struct policy_decision *ret)
 {
@@ -119,7 +119,7 @@ static enum egress_outcome outcome_of(int err)
 	}
 }
 
-/* A server that says no tells more than one that does not exist. */
+/* A server that refuses is more informative than one that does not exist. */
 static void note_failure(struct dial *d, unsigned i, int err)
 {
 	enum egress_outcome outcome = outcome_of(err);
@@ -189,7 +189,7 @@ static void give_up(struct egress *e, struct exchange *x)
 		egress_outcome_text(outcome));
 }
 
-/* Starts the next address that can be started; ends it all when none is left or under way. */
+/* Starts the next possible address; fails the exchange if none is left or pending. */
 static void go_on(struct egress *e, struct exchange *x)
 {
 	struct dial *d = x->dial;
@@ -222,8 +222,8 @@ static void begin_tries(struct egress *e, struct exchange *x)
 	go_on(e, x);
 }
 
-/* Whether the socket's two ends have the same address: it leads to this host, whatever the list of
- * its addresses says. */
+/* Whether both ends of the socket have the same address: it is this host, even if the list of its
+ * addresses lacks it. */
 static bool is_own(int fd, const struct addr *peer)
 {
 	struct sockaddr_storage own;
@@ -235,8 +235,8 @@ static bool is_own(int fd, const struct addr *peer)
 	       !from_sockaddr(&own, &addr, &port) || addr_eq(&addr, peer);
 }
 
-/* Whether the socket leads where it was sent, and still may: 0, -ENOTCONN when the server has ended
- * it already, -EXDEV, -EPERM and the decision. */
+/* Whether the socket's peer is the dialed address, and still allowed. Returns 0, -ENOTCONN if the
+ * server has closed already, -EXDEV, or -EPERM and the decision. */
 static int check_peer(struct egress *e, struct exchange *x, unsigned i, struct policy_decision *ret)
 {
 	const struct dial *d = x->dial;
@@ -253,7 +253,7 @@ static int check_peer(struct egress *e, struct exchange *x, unsigned i, struct p
 	return is_refused(e, x, &addr, ret) ? -EPERM : 0;
 }
 
-/* This address came to nothing: the next one. */
+/* This address failed: tries the next one. */
 static void fail_try(struct egress *e, struct exchange *x, unsigned i, int err)
 {
 	close_try(e, x->dial, i);
@@ -315,8 +315,8 @@ void dial_on_event(struct egress *e, struct loop_event ev)
 
 /* ---- resolving ---- */
 
-/* Keeps the first few; the first that is refused refuses the name: a mixed answer is how an
- * attacker's name leads inside. */
+/* Keeps the first few. One denied address denies the name: with a mixed answer, an attacker's name
+ * would resolve to an internal address. */
 static bool take_address(
 	struct egress *e, struct exchange *x, unsigned family, const struct addr *addr)
 {
@@ -436,7 +436,7 @@ static bool is_pinned(const struct egress *e, const struct exchange *x, const st
 
 bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr *ret)
 {
-	/* every address that is tried or may be, or the one that is connected */
+	/* every candidate address, or the connected one */
 	const struct addr *addrs = x->dial ? x->dial->addr : &x->addr;
 	unsigned n = x->dial ? x->dial->n : 1;
 	struct policy_decision decision;
@@ -451,7 +451,7 @@ bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr 
 	return false;
 }
 
-/* This host itself: its loopback, IPv4 first. */
+/* This host: its loopback, IPv4 first. */
 static void dial_here(struct egress *e, struct exchange *x)
 {
 	static const uint8_t v6[16] = {[15] = 1};
@@ -504,7 +504,7 @@ void dial_begin(struct egress *e, struct exchange *x)
 			begin_tries(e, x);
 		return;
 	}
-	if (host_is_here(&x->host)) { /* no proxy leads to this host */
+	if (host_is_here(&x->host)) { /* the proxy is not used for this host */
 		dial_here(e, x);
 		return;
 	}

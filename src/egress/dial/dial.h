@@ -23,7 +23,7 @@ bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr 
 
 /* resolve.c: one channel of c-ares. */
 int resolve_init(struct egress *e, struct err *err) MUST_CHECK;
-/* The text of a resolv.conf; what was being asked fails. */
+/* Sets the servers from the text of a resolv.conf; pending queries fail. */
 void resolve_set_servers(struct egress *e, const char *text);
 void resolve_on_event(struct egress *e, const struct loop_event *ev);
 void resolve_on_timer(struct egress *e);

@@ -81,7 +81,7 @@ static void on_socket_state(void *ctx, ares_socket_t fd, int readable, int writa
 
 int resolve_init(struct egress *e, struct err *err)
 {
-	/* Each option that is not said would be looked for in files. */
+	/* c-ares would read files for each option that is not set. */
 	struct ares_options o = {.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES | ARES_FLAG_EDNS,
 		.timeout = TRY_MS,
 		.tries = TRIES,
@@ -95,7 +95,7 @@ int resolve_init(struct egress *e, struct err *err)
 	int r;
 
 #ifdef ARES_OPT_UDP_MAX_QUERIES
-	/* A source port for each query: one that is off the path must guess it each time. */
+	/* A new source port for each query: an off-path attacker must guess it each time. */
 	mask |= ARES_OPT_UDP_MAX_QUERIES;
 	o.udp_max_queries = 1;
 #endif
@@ -138,7 +138,7 @@ void resolve_on_timer(struct egress *e)
 	set_timer(e);
 }
 
-/* One line of resolv.conf; an address with a zone is of no use here and is passed over. */
+/* Parses one line of resolv.conf; an address with a zone cannot be used here and is skipped. */
 static bool take_server(struct slice line, struct ares_addr_port_node *ret)
 {
 	static const char word[] = "nameserver";
@@ -174,7 +174,7 @@ void resolve_set_servers(struct egress *e, const char *text)
 	}
 	for (size_t i = 1; i < n; i++)
 		nodes[i - 1].next = &nodes[i];
-	/* What is under way fails, since servers cannot change below it. */
+	/* Pending queries fail: their servers must not change. */
 	ares_cancel(channel);
 	r = n ? ares_set_servers_ports(channel, nodes) : ARES_SUCCESS;
 	has_servers = n && r == ARES_SUCCESS;
@@ -185,7 +185,7 @@ void resolve_set_servers(struct egress *e, const char *text)
 
 /* ---- questions ---- */
 
-/* Who asked, without a pointer that could outlive its slot. */
+/* Identifies the exchange, without a pointer that could outlive its slot. */
 union asker {
 	void *p;
 	struct {
@@ -262,7 +262,7 @@ void resolve_ask(struct egress *e, const struct exchange *x, const char *name)
 	for (uint16_t family = 0; family < 2; family++) {
 		union asker asker = {.who = {.gen = gen, .idx = idx, .family = family}};
 
-		/* AAAA is not asked when A has ended it */
+		/* AAAA is not queried if the answer to A has ended the exchange */
 		if (x->state != EXCHANGE_RESOLVING || x->gen != gen)
 			break;
 		if (!has_servers || !ask_one(name, asker))

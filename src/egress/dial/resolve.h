@@ -13,7 +13,7 @@
 enum dial_answer { DIAL_FOUND, DIAL_NONE, DIAL_BROKEN };
 
 /* resolve.c */
-/* Asks for both families; each answer comes to dial_on_answer, perhaps at once. */
+/* Queries both families; dial_on_answer gets each answer, possibly before this returns. */
 void resolve_ask(struct egress *e, const struct exchange *x, const char *name);
 
 /* dial.c */

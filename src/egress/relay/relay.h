@@ -12,9 +12,9 @@
 #include "src/egress/state/state.h"
 
 /* tunnel.c */
-/* "200", behind which bytes pass as they are. */
+/* "200", followed by unmodified data. */
 void tunnel_put_head(struct exchange *x);
-/* From here on bytes pass, after what is in to_edge and to_origin. */
+/* From here on data is relayed, after the contents of to_edge and to_origin. */
 void tunnel_run(struct egress *e, struct exchange *x);
 void tunnel_pump(struct egress *e, struct exchange *x);
 void tunnel_on_edge(struct egress *e, struct exchange *x, uint32_t events);

@@ -6,13 +6,13 @@
 #include "lib/base/mem.h"
 
 #define ROUNDS 16 /* then the others have their turn */
-/* One read of edge's frames in HTTP/1.1: a chunk's line around each frame, a last one with
+/* One read of edge's frames as HTTP/1.1: a chunk line around each frame, a last one with
  * trailers. */
 #define REQUEST_ROOM (2 * EGRESS_READ)
 
 static uint8_t buf[EGRESS_READ];
 
-/* What the exchange is after a step. */
+/* State of the exchange after a step. */
 enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
 
 static enum step fail_origin(struct egress *e, struct exchange *x, const char *why)
@@ -51,7 +51,7 @@ static int put_end(struct egress *e, struct exchange *x, struct slice payload)
 	struct http_headers trailers = {0};
 	struct wr wr;
 
-	/* A websocket's direction stays open for what comes after the 101. */
+	/* A websocket's direction stays open for data after the 101. */
 	if (t->up.may_switch && !t->is_said)
 		return -EBADMSG;
 	arena_reset(&e->arena);
@@ -97,7 +97,7 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
-	if (n <= 0) { /* its end before the request's */
+	if (n <= 0) { /* closed before the end of the request */
 		e->ops->finish(e, x);
 		return STEP_OVER;
 	}
@@ -195,7 +195,7 @@ static enum step on_origin_end(struct egress *e, struct exchange *x)
 	return on_answer(e, x, &ev, slice_of(NULL, 0));
 }
 
-/* A head needs all of the room: it may be as large as that, and comes with the last byte of it. */
+/* A head needs all of the room: it may be that large, and is written when it is complete. */
 static bool has_room(const struct exchange *x)
 {
 	return x->talk->is_said ? out_room(&x->to_edge) >= 2 * EGRESS_READ + CANON_MAX_END
@@ -234,7 +234,7 @@ static bool flush_origin(struct egress *e, struct exchange *x)
 	uint64_t n = 0;
 	int r = out_flush(&x->to_origin, x->origin_fd, &x->n_bytes[WAY_UP]);
 
-	/* It may have answered before it stopped to read. */
+	/* The server may have answered before it stopped reading. */
 	if (r < 0 && r != -EAGAIN) {
 		t->is_deaf = true;
 		out_done(&x->to_origin);
@@ -270,7 +270,7 @@ void request_pump(struct egress *e, struct exchange *x)
 		if (up == STEP_MOVED || down == STEP_MOVED)
 			exchange_set_timer(e, x, EGRESS_IDLE_MS);
 	}
-	/* Setting an edge-triggered event again tells it again. */
+	/* Setting an edge-triggered event again reports it again. */
 	(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
 	(void)!loop_mod(&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
 }
@@ -286,7 +286,7 @@ void request_begin(struct egress *e, struct exchange *x)
 	}
 	out_put_wr(&x->to_origin, &wr);
 	http1_init_response(&t->reader, &t->resp_arena, &t->req);
-	free(TAKE(t->head)); /* said; of req only flags are asked from here on */
+	free(TAKE(t->head)); /* sent; only flags of req are used from here on */
 	x->state = EXCHANGE_HTTP;
 	exchange_set_timer(e, x, EGRESS_IDLE_MS);
 	request_pump(e, x);

@@ -36,7 +36,7 @@ static bool take_pipe(struct egress *e, struct way *w)
 	return true;
 }
 
-/* What still is in it is lost. */
+/* Data that is still in the pipe is lost. */
 static void give_pipe(struct egress *e, struct way *w)
 {
 	if (w->pipe[0] < 0)
@@ -125,7 +125,7 @@ static enum moved move_tunnel(struct egress *e, struct exchange *x, int dir)
 	return move_by_peek(from, to, &x->n_bytes[dir]);
 }
 
-/* Nothing more goes this way. */
+/* Closes this direction. */
 static void close_way(struct egress *e, struct exchange *x, int dir)
 {
 	struct way *w = &x->way[dir];
@@ -135,7 +135,7 @@ static void close_way(struct egress *e, struct exchange *x, int dir)
 	w->ended = w->shut = true;
 }
 
-/* Whether more may be there. False also when the exchange is over. */
+/* Returns true if there may be more data. False also if the exchange has ended. */
 static bool pump_way(struct egress *e, struct exchange *x, int dir)
 {
 	struct way *w = &x->way[dir];
@@ -153,7 +153,7 @@ static bool pump_way(struct egress *e, struct exchange *x, int dir)
 		exchange_set_timer(e, x, EGRESS_LINGER_MS);
 		break;
 	case MOVED_BROKEN:
-		/* Edge's own end is no fault of the way; an origin's reset is passed on. */
+		/* A close by edge is not an error; a reset by the server is passed on. */
 		if (dir == WAY_UP) {
 			close_way(e, x, dir);
 			(void)shutdown(x->origin_fd, SHUT_WR);
@@ -185,7 +185,7 @@ void tunnel_pump(struct egress *e, struct exchange *x)
 		e->ops->finish(e, x);
 		return;
 	}
-	/* Setting an edge-triggered event again tells it again. */
+	/* Setting an edge-triggered event again reports it again. */
 	if (more_up)
 		(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
 	if (more_down)
@@ -195,7 +195,7 @@ void tunnel_pump(struct egress *e, struct exchange *x)
 
 void tunnel_on_edge(struct egress *e, struct exchange *x, uint32_t events)
 {
-	/* Edge is gone; what it wrote before still goes out, but not for long. */
+	/* Edge has closed; its earlier data is still sent, but not for long. */
 	if (events & (EPOLLHUP | EPOLLERR) && !x->way[WAY_DOWN].shut) {
 		close_way(e, x, WAY_DOWN);
 		exchange_set_timer(e, x, EGRESS_LINGER_MS);

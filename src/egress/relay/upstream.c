@@ -69,8 +69,8 @@ static bool on_answer(
 void upstream_pump(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];
-	/* What is behind the proxy's head belongs to who gets the connection: it is not read, so
-	 * the head is read byte by byte. */
+	/* Data after the proxy's head belongs to the receiver of the connection and must not be
+	 * read here, so the head is read byte by byte. */
 	size_t want = x->kind == EGRESS_SOCKET ? 1 : sizeof(buf);
 	struct http1_event ev;
 	struct slice in;

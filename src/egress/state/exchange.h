@@ -2,7 +2,7 @@
 /*
  * exchange - one request of sbx-edge, or one connection for sbx-origin.
  *
- * How      exchange.c opens and ends an exchange. dial finds its connection, relay moves its bytes.
+ * How      exchange.c opens and ends an exchange. dial connects it, relay moves its data.
  * Trust    Internal.
  */
 #pragma once
@@ -20,8 +20,8 @@ enum exchange_state {
 	EXCHANGE_UPSTREAM,  /* the proxy was sent CONNECT; x->talk */
 	EXCHANGE_TUNNEL,
 	EXCHANGE_HTTP,	 /* x->talk */
-	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
-	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
+	EXCHANGE_ENDING, /* sending the last data to edge, then waiting for its close */
+	EXCHANGE_OVER,	 /* everything is closed; the report to the keeper is due */
 };
 
 struct dial {
@@ -35,7 +35,7 @@ struct dial {
 	unsigned n, next;
 	int fd[EGRESS_DIALS];
 	uint64_t until[EGRESS_DIALS], next_at, all_until;
-	enum egress_outcome failure; /* the most telling so far; EGRESS_N_OUTCOMES: none */
+	enum egress_outcome failure; /* most specific one; EGRESS_N_OUTCOMES: none */
 	struct addr failed;
 };
 
@@ -48,16 +48,16 @@ struct talk {
 	struct canon_flow up, down;
 	struct http1 reader;
 	bool is_deaf; /* the origin takes no more of the request */
-	bool is_said; /* the answer's head went to edge */
-	bool is_done; /* the answer's end went to edge */
+	bool is_said; /* the answer's head was sent to edge */
+	bool is_done; /* the answer's end was sent to edge */
 };
 
 /* One direction of a tunnel. */
 struct way {
 	int pipe[2]; /* -1; held while bytes are in it */
 	size_t n_held;
-	bool ended; /* nothing more will be read */
-	bool shut;  /* and the other side knows */
+	bool ended; /* nothing more is read */
+	bool shut;  /* and the other side was closed */
 };
 
 enum { WAY_UP, WAY_DOWN };
@@ -72,12 +72,12 @@ struct exchange {
 	uint64_t give_until;
 	struct host host;
 	uint16_t port;
-	bool is_free; /* where it goes was named by the user: no check of the address */
+	bool is_free; /* the user named the address: it is not checked */
 	bool is_proxied;
 	uint16_t pin_port;	    /* of the pin that names the address; 0: there is none */
-	bool is_own;		    /* origin_fd leads to this host itself */
-	struct addr addr;	    /* where origin_fd goes */
-	struct canon_reader frames; /* until the request is there */
+	bool is_own;		    /* origin_fd is connected to this host */
+	struct addr addr;	    /* peer of origin_fd */
+	struct canon_reader frames; /* until the request is complete */
 	struct dial *dial;
 	struct talk *talk;
 	struct out to_edge, to_origin;

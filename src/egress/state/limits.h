@@ -11,7 +11,7 @@
 #include "lib/os/worker/control.h"
 #include "lib/wire/flow/out.h"
 
-#define EGRESS_SLOTS (EGRESS_MAX_OPEN + 1) /* the last one only ever says BUSY */
+#define EGRESS_SLOTS (EGRESS_MAX_OPEN + 1) /* the last one only reports BUSY */
 #define EGRESS_HEAD_MS 10000		   /* for edge's request */
 #define EGRESS_RESOLVE_MS 10000
 #define EGRESS_FAMILY_MS 1000 /* for the second family, when the first has addresses */
@@ -22,7 +22,7 @@
 #define EGRESS_UPSTREAM_MS 15000 /* for the proxy's answer to CONNECT */
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
-#define EGRESS_RECHECK_MS 5000	 /* a rule that has run out ends its exchanges within this */
+#define EGRESS_RECHECK_MS 5000	 /* maximum delay until an expired rule ends its exchanges */
 #define EGRESS_GIVE_MS 10000	 /* for all tries to give a connection away */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ OUT_READ

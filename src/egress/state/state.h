@@ -15,21 +15,20 @@ struct egress;
 
 /* exchange.c */
 struct exchange_ops {
-	/* Edge gets a refusal of our own if it has no answer yet; the keeper gets the outcome. addr
-	 * may be NULL. */
+	/* Sends edge an error if it has no answer yet, and the outcome to the keeper. addr may be
+	 * NULL. */
 	void (*fail)(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 		const struct addr *addr, const char *fmt, ...) PRINTF_LIKE(5, 6);
 	/* Closes everything now. */
 	void (*finish)(struct egress *e, struct exchange *x);
-	/* What is in to_edge goes, then everything is closed. */
+	/* Sends the rest of to_edge, then closes everything. */
 	void (*end)(struct egress *e, struct exchange *x);
 	/* RESULT, once. */
 	void (*tell)(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 		const struct addr *addr, const char *text);
 	/* origin_fd is connected and checked. */
 	void (*connected)(struct egress *e, struct exchange *x);
-	/* The connection is what was wanted: it goes to the keeper, and nothing of it is left
-	 * here. */
+	/* The connection is established: passes it to the keeper and keeps no copy. */
 	void (*give)(struct egress *e, struct exchange *x);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection that the server ends between the two questions that are asked about it. */
+/* A connection that the server closes between the two checks of it. */
 #include "src/egress/egress.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A socket that was connected and reset, and whose error somebody has read. */
+/* A socket that was connected and reset, and whose error was already read. */
 static int reset_socket(uint16_t *ret_port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -106,7 +106,7 @@ static void a_server_that_resets_at_once_is_not_denied_by_a_rule(void **state)
 		fail_msg("%s", result.text);
 }
 
-/* YN4: without one the next exchange came without its socket, and egress exited. */
+/* Regression YN4: without one, the next exchange arrived without its socket, and egress exited. */
 static void there_is_a_descriptor_for_each_try_of_each_exchange(void **state)
 {
 	const rlim_t exchanges = EGRESS_SLOTS * (1 + EGRESS_DIALS), pipes = 2 * EGRESS_PIPES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tunnels: every byte, both ends, slow readers, many at once, and what it costs. */
+/* Tunnels: all data, both ends, slow readers, many at the same time, and their cost. */
 #include "egress_rig.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static void open_tunnel(struct rig *r, struct end *edge, struct end *origin)
 	assert_true(origin->fd >= 0);
 }
 
-/* Sends what goes of `total` patterned bytes, then the end. */
+/* Sends as much as possible of `total` patterned bytes, then closes. */
 static void send_some(struct end *e, uint64_t total)
 {
 	size_t n = MIN(PIECE, total - e->sent);
@@ -84,7 +84,7 @@ static void receive_some(struct end *e)
 	e->got += (uint64_t)r;
 }
 
-/* Until both have sent `total` bytes and seen the other's end. */
+/* Runs until both have sent `total` bytes and seen the other's end. */
 static void exchange_all(struct end *a, struct end *b, uint64_t total)
 {
 	uint64_t until = clock_mono_ms() + 60000;
@@ -199,7 +199,7 @@ static void test_a_reset_ends_it(void **state)
 	assert_true(rig_is_ended(edge.fd, 2000));
 	rig_until(r, r->seen[1].closed);
 	(void)close(edge.fd);
-	/* edge goes and leaves the origin's bytes unread: they do not keep it */
+	/* edge closes without reading the server's data, which does not keep the tunnel open */
 	open_tunnel(r, &edge, &origin);
 	assert_int_equal(write(origin.fd, "unread", 6), 6);
 	(void)usleep(50000);
@@ -210,7 +210,7 @@ static void test_a_reset_ends_it(void **state)
 	rig_free(r);
 }
 
-/* Fills a direction until nothing more goes for a while. */
+/* Fills a direction until it has been full for a while. */
 static void fill(struct end *e)
 {
 	unsigned idle = 0;
@@ -247,7 +247,7 @@ static void test_a_peer_that_stops_reading(void **state)
 		open_tunnel(r, &edge[i], &origin[i]);
 	before = rig_memory(r, "RssAnon:");
 	at = clock_mono_ms();
-	while (clock_mono_ms() - at < 5000) { /* one stops at each end; the third goes on */
+	while (clock_mono_ms() - at < 5000) { /* one stops at each end */
 		char c;
 
 		send_some(&edge[0], UINT64_MAX);
@@ -317,7 +317,7 @@ static void test_as_many_as_there_may_be(void **state)
 		(unsigned)(clock_mono_ms() - at), (unsigned)(before / 1024),
 		(unsigned)((rig_memory(r, "RssAnon:") - before) / 1024));
 	assert_true(rig_memory(r, "RssAnon:") - before < EGRESS_MAX_OPEN * 4096);
-	/* one too many is told so, and harms nobody */
+	/* one too many is rejected, and affects no other */
 	fd = rig_open(r, EGRESS_TUNNEL, HOST, 443);
 	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_BUSY);
 	rig_read_head(fd, &head);
@@ -342,7 +342,7 @@ static void test_as_many_as_there_may_be(void **state)
 	rig_free(r);
 }
 
-/* A keeper that does not read stops nothing but itself. */
+/* A keeper that does not read delays only itself. */
 static void test_a_deaf_keeper(void **state)
 {
 	enum { N = 600 };
@@ -364,7 +364,7 @@ static void test_a_deaf_keeper(void **state)
 				(void)usleep(5000);
 		}
 		(void)close(pair[1]);
-		(void)close(pair[0]); /* gone at once: RESULT and CLOSED for each */
+		(void)close(pair[0]); /* closed immediately: RESULT and CLOSED for each */
 		if (sent < 0)
 			break;
 		r->n_ids++;

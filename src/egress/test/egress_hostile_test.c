@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An edge and a keeper that were taken over, or that go away. */
+/* A compromised or disappearing edge and keeper. */
 #include "egress_rig.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Nobody connected. */
+/* No connection was made. */
 static void assert_quiet(void)
 {
 	assert_true(rig_accept(listener, 50) < 0);
@@ -100,7 +100,7 @@ static void test_garbage_of_edge(void **state)
 		assert_int_equal(write(fd, frames[i], sizeof(frames[i])), sizeof(frames[i]));
 		(void)rig_refused(r, fd, EGRESS_BAD_REQUEST, 403);
 	}
-	for (unsigned i = 0; i < 2; i++) { /* closed at once, and in the middle of a head */
+	for (unsigned i = 0; i < 2; i++) { /* closed immediately, and within a head */
 		int fd = rig_open(r, EGRESS_TUNNEL, "origin.example.com", 443);
 
 		if (i)

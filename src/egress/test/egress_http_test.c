@@ -45,7 +45,7 @@ static struct http_req get(const char *method)
 		.has_query = true};
 }
 
-/* OPEN, HEAD and END; the origin's connection has got the head, which is in `head`. */
+/* Sends OPEN, HEAD and END; the server has received the head, which is in `head`. */
 static int request(struct rig *r, const struct http_req *req, int *ret_origin, char head[2048])
 {
 	int fd = rig_open(r, EGRESS_HTTP, HOST, 80);
@@ -85,7 +85,7 @@ static void test_requests_as_they_arrive(void **state)
 	assert_int_equal(rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), 2);
 	assert_true(rig_is_ended(fd, 1000));
 	(void)close(fd);
-	assert_int_equal(recv(origin, buf, 1, 0), 0); /* one request a connection */
+	assert_int_equal(recv(origin, buf, 1, 0), 0); /* one request per connection */
 	(void)close(origin);
 	rig_until(r, r->seen[1].closed);
 	assert_int_equal(rig_result(r, 1)->outcome, EGRESS_CONNECTED);
@@ -124,7 +124,7 @@ static void test_bodies_up(void **state)
 	rig_send_end(fd);
 	rig_read_all(origin, buf, 13);
 	assert_memory_equal(buf, "3\r\nabc\r\n0\r\n\r\n", 13);
-	/* the origin ends without a length: until close */
+	/* the server closes without a length: until close */
 	say(origin, "HTTP/1.0 200 OK\r\n\r\nall of it");
 	(void)close(origin);
 	rig_read_head(fd, &answer);
@@ -134,7 +134,7 @@ static void test_bodies_up(void **state)
 	rig_free(r);
 }
 
-/* What one origin says, and what edge hears: a status and a body, or a refusal. */
+/* An answer of a server, and edge's result: a status and a body, or an error. */
 static const struct {
 	const char *method, *says;
 	bool closes;
@@ -266,7 +266,7 @@ static void test_large_heads(void **state)
 			n += (size_t)sprintf(says + n, "%s\r\n\r\n",
 				k < rows[i].n_early ? "" : "\r\nContent-Length: 2");
 		}
-		(void)send(origin, says, 60010, MSG_NOSIGNAL); /* the rest comes with the next */
+		(void)send(origin, says, 60010, MSG_NOSIGNAL); /* the rest follows with the next */
 		(void)usleep(20000);
 		n += (size_t)sprintf(says + n, "ok");
 		if (n > 60010)
@@ -283,7 +283,7 @@ static void test_large_heads(void **state)
 	rig_free(r);
 }
 
-/* Not one byte more than the head said reaches an origin. */
+/* No data beyond the announced length reaches a server. */
 static void test_edge_that_says_more_or_less(void **state)
 {
 	struct http_req req = get("POST");
@@ -351,7 +351,7 @@ static void test_continue_and_an_early_answer(void **state)
 	assert_int_equal(answer.status, 201);
 	(void)close(fd);
 	(void)close(origin);
-	/* the answer is there before the body, and the origin hangs up */
+	/* the answer arrives before the body, and the server closes */
 	fd = request(r, &req, &origin, head);
 	say(origin, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
 	(void)close(origin);
@@ -399,7 +399,7 @@ static void test_websocket(void **state)
 	rig_free(r);
 }
 
-/* 32 MiB down, with a reader that rests in between; memory stays what it was. */
+/* 32 MiB down, with a reader that pauses; memory does not grow. */
 static void test_a_large_answer_and_a_slow_reader(void **state)
 {
 	enum { TOTAL = 32 << 20 };
@@ -430,7 +430,7 @@ static void test_a_large_answer_and_a_slow_reader(void **state)
 		sent += w > 0 ? (uint64_t)w : 0;
 		assert_true(clock_mono_ms() < start + 60000);
 		if (clock_mono_ms() < start + 500)
-			continue; /* nobody reads yet */
+			continue; /* unread */
 		assert_int_equal(rig_read_frame(fd, piece, sizeof(piece), &n), CANON_DATA);
 		assert_memory_equal(piece, text + got % CANON_MAX_DATA, n);
 		got += n;
@@ -459,7 +459,7 @@ static void test_a_new_policy_ends_requests(void **state)
 	rig_read_head(fd[1], &answer);
 	at = clock_mono_ms();
 	rig_policy(r, "policy 1\nend\n");
-	rig_read_head(fd[0], &answer); /* no answer yet: told why */
+	rig_read_head(fd[0], &answer); /* no answer yet: reports the reason */
 	assert_true(clock_mono_ms() - at < 1000);
 	assert_int_equal(answer.status, 403);
 	assert_true(answer.reason[0]);
@@ -507,7 +507,7 @@ static void test_tunnels_through_the_proxy(void **state)
 	assert_string_equal(rig_result(r, 1)->addr, "10.9.8.7");
 	(void)close(fd);
 	(void)close(proxy);
-	/* the proxy resolves, we do not; only the proxy's own name was asked for */
+	/* the proxy resolves the name; only the proxy's own name was queried */
 	assert_int_equal(rig_dns->n_queries, 2);
 	rig_free(r);
 }
@@ -564,7 +564,7 @@ static void test_requests_through_the_proxy(void **state)
 	rig_free(r);
 }
 
-/* A proxy on this host, or one that resolves as libc does, would take it to a loopback. */
+/* A proxy on this host, or one that resolves with libc, would connect to a loopback. */
 static void test_localhost_needs_a_rule_for_its_address_through_the_proxy_too(void **state)
 {
 	static const char *const names[] = {"localhost", "db.localhost"};
@@ -603,7 +603,7 @@ static void a_rule_that_is_removed_ends_localhost_through_the_proxy(void **state
 	(void)usleep(20000);
 	assert_false(r->seen[r->n_ids].closed);
 	rig_policy(r, "policy 1\nallow network **\nend\n");
-	assert_true(r->seen[r->n_ids].closed); /* before LOADED was said */
+	assert_true(r->seen[r->n_ids].closed); /* before LOADED */
 	(void)close(proxy);
 	(void)close(fd);
 	rig_free(r);

@@ -52,9 +52,9 @@ static void write_text(const char *path, const char *text)
 	(void)close(fd);
 }
 
-/* "local default dev lo" of a family: every address is ours. IPv4 connections come from
- * 127.0.0.1, as IPv6 ones come from ::1: with the same address at both ends they would count as
- * the host's own. */
+/* "local default dev lo" of a family: every address is local. IPv4 connections come from 127.0.0.1,
+ * as IPv6 ones come from ::1: with the same address at both ends they would count as the host's
+ * own. */
 static void add_any_route(int family, int lo)
 {
 	struct {

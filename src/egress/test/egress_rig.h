@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress_rig - for egress_test.c: a real sbx-egress; keeper, edge, resolver and origins are the
+ * egress_rig - for egress_test.c: a real sbx-egress; keeper, edge, resolver and servers are the
  * test.
  *
- * How      rig_enter_world puts the test into a network namespace of its own in which every address
- *          is local, so that a listener meets each connection to wherever it was made. The DNS
- *          server is a child that answers, lies and counts by a table in shared memory. Egress runs
- *          sealed; with rig_new_jailed in all of its jail, else the namespaces are left out.
+ * How      rig_enter_world moves the test into a network namespace in which every address is local,
+ *          so that a listener gets connections to any address. The DNS server is a child that
+ *          answers, lies and counts by a table in shared memory. Egress runs sealed; with
+ *          rig_new_jailed in its complete jail, else without namespaces.
  * Trust    Test program.
  */
 #pragma once
@@ -22,7 +22,7 @@
 #define RIG_PUBLIC "93.184.216.34" /* an address of the Internet; here it is local too */
 #define RIG_PUBLIC6 "2606:4700::6810:1"
 
-/* What the DNS server does about a name. */
+/* Behaviour of the DNS server for a name. */
 struct rig_name {
 	char name[128];
 	uint8_t a[RIG_ADDRS][4], aaaa[RIG_ADDRS][16];
@@ -47,7 +47,7 @@ struct rig_seen {
 	bool has_result, closed;
 	struct egress_result result;
 	uint64_t up, down;
-	int fd; /* that came with RESULT; 0: none */
+	int fd; /* passed with RESULT; 0: none */
 };
 
 struct rig {
@@ -113,16 +113,16 @@ struct rig_head {
 	char headers[4096]; /* "name: value\n" each */
 };
 void rig_read_head(int fd, struct rig_head *ret);
-/* Reads one frame; -1 at the end. Payload in buf. */
+/* Reads one frame; -1 at end-of-file. Payload in buf. */
 int rig_read_frame(int fd, uint8_t *buf, size_t size, size_t *ret_n);
-/* All DATA up to END; gives the bytes, -1 on RESET or a broken end. */
+/* Reads all DATA up to END; returns the length, -1 on RESET or a broken end. */
 ssize_t rig_read_body(int fd, uint8_t *buf, size_t size);
 /* Exactly n bytes; fails the test otherwise. */
 void rig_read_all(int fd, void *p, size_t n);
-/* Whether the peer ends within ms. */
+/* Whether the peer closes within ms. */
 bool rig_is_ended(int fd, int ms);
 
-/* The refusal that edge gets, the result that the keeper gets for the last OPEN, and the end. */
+/* Expects the error for edge, the result for the keeper of the last OPEN, and the end. */
 struct egress_result *rig_refused(
 	struct rig *r, int fd, enum egress_outcome outcome, unsigned status);
 /* Bytes pass both ways. */

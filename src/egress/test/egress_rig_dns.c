@@ -42,7 +42,7 @@ static void put_name(struct wr *wr, const char *name)
 	wr_u8(wr, 0);
 }
 
-/* Reads the question; the length of the query up to its end, 0 when it is none. */
+/* Parses the question; returns the length of the query up to its end, 0 if invalid. */
 static size_t read_question(const uint8_t *q, size_t n, char name[128], unsigned *ret_type)
 {
 	size_t at = 12, to = 0;
@@ -113,7 +113,7 @@ static unsigned put_answers(struct wr *wr, struct rig_name *e, unsigned type)
 	return n;
 }
 
-/* Bytes of the answer; 0: none is given. */
+/* Returns the length of the answer; 0: none. */
 static size_t answer(const uint8_t *q, size_t n, bool by_tcp, uint8_t *buf, size_t size)
 {
 	char name[128] = "";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress_rig_internal - what the files of the rig say to each other.
+ * egress_rig_internal - functions that the files of the rig share.
  */
 #pragma once
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that are wanted for themselves: the same walls as for a tunnel, and nothing is
- * kept. */
+/* Connections for sbx-origin: the same checks as for a tunnel, and no copy is kept. */
 #include "egress_rig.h"
 
 #include <arpa/inet.h>
@@ -43,7 +42,7 @@ static void assert_quiet(void)
 	assert_true(rig_accept(listener, 50) < 0);
 }
 
-/* It is a socket as sbx-origin wants it, and leads to addr. */
+/* The socket has the properties that sbx-origin needs, and its peer is addr. */
 static void check_socket(int fd, const char *addr, uint16_t port)
 {
 	struct sockaddr_in peer;
@@ -62,7 +61,7 @@ static void check_socket(int fd, const char *addr, uint16_t port)
 	assert_true(on);
 }
 
-/* No more fds than before: what egress gave away, refused or gave up is not open there. */
+/* No more fds than before: egress has closed everything it passed on, rejected or dropped. */
 static void check_nothing_left(const struct rig *r, unsigned n_fds)
 {
 	uint64_t end = clock_mono_ms() + 3000;
@@ -109,7 +108,7 @@ static void given(struct rig *r, const char *host, const char *addr)
 	origin = rig_accept(listener, 5000);
 	assert_true(origin >= 0);
 	rig_passes(fd, origin);
-	/* Egress holds no copy: our end is the end. */
+	/* Egress holds no copy: closing our end ends the connection. */
 	(void)close(fd);
 	assert_true(rig_is_ended(origin, 2000));
 	(void)close(origin);
@@ -185,7 +184,7 @@ static void test_a_denied_name_sends_no_packet(void **state)
 	rig_free(r);
 }
 
-/* One or two of each class; egress_test.c has them all, on the same way. */
+/* One or two of each class; egress_test.c has them all, with the same code. */
 static void test_addresses_that_lie_inside(void **state)
 {
 	static const char *const inside[] = {"10.0.0.1", "127.0.0.1", "169.254.169.254",
@@ -256,11 +255,11 @@ static void test_a_new_policy_while_it_resolves(void **state)
 	rig_open_socket(r, "slow.example.com", 443);
 	(void)usleep(50000);
 	rig_policy(r, "policy 1\nallow network origin.example.com\nend\n");
-	assert_true(r->seen[r->n_ids].closed); /* before LOADED was said */
+	assert_true(r->seen[r->n_ids].closed); /* before LOADED */
 	result = rig_socket(r, &fd);
 	assert_int_equal(result->outcome, EGRESS_DENIED_POLICY);
 	assert_quiet();
-	/* the question to the resolver has a socket until it is given up */
+	/* the query to the resolver has a socket until it is cancelled */
 	assert_true(rig_n_fds(r) <= n_fds + 1);
 	rig_free(r);
 }
@@ -307,7 +306,7 @@ static void test_through_the_proxy_not_one_byte_is_lost(void **state)
 	assert_string_equal(head, "CONNECT far.example.com:8443 HTTP/1.1\r\n"
 				  "host: far.example.com:8443\r\n\r\n");
 	assert_false(r->seen[1].has_result);
-	/* all in one packet, with a head in front that is no answer */
+	/* all in one packet, after a head that is not an answer */
 	say(proxy, "HTTP/1.1 100 Continue\r\n\r\n"
 		   "HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\nfirst");
 	result = rig_socket(r, &fd);
@@ -390,7 +389,7 @@ static void test_a_keeper_that_does_not_read(void **state)
 	rig_up(r, ALLOW_ALL, NULL);
 	given(r, "origin.example.com", RIG_PUBLIC);
 	n_fds = rig_n_fds(r);
-	/* as many as go without reading one answer */
+	/* as many as possible without reading an answer */
 	while (n < 200 && egress_ask_open(r->keeper, r->n_ids + 1, &open, -1) == 0) {
 		r->n_ids++;
 		n++;
@@ -421,7 +420,7 @@ static void a_connection_that_cannot_be_passed_on_waits(void **state)
 	fd = rig_accept(listener, 5000);
 	assert_true(fd >= 0);
 	(void)close(fd);
-	/* what passes no descriptor on goes its way */
+	/* requests without descriptors are not affected */
 	tunnel = rig_connect(r, "origin.example.com", 443);
 	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_CONNECTED);
 	(void)close(tunnel);
@@ -471,7 +470,7 @@ int main(void)
 		TEST(a_connection_that_cannot_be_passed_on_waits),
 		TEST(test_a_socket_that_comes_with_one),
 	};
-	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */
+	/* effects of jail and seal, unless disabled: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest jail_tests[] = {
 		TEST(test_in_all_of_its_jail),
 	};

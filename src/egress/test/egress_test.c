@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may go where: names, addresses, pins, and what a new policy ends. */
+/* Allowed targets: names, addresses, pins, and connections that a new policy ends. */
 #include "egress_rig.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Nobody connected. */
+/* No connection was made. */
 static void assert_quiet(void)
 {
 	assert_true(rig_accept(listener, 50) < 0);
@@ -124,7 +124,7 @@ static void test_without_a_policy_everything_is_denied(void **state)
 	rig_free(r);
 }
 
-/* All that a resolver can say and that is not the Internet. */
+/* All answers of a resolver that are not on the Internet. */
 static const char *const forbidden[] = {"10.0.0.1", "10.255.255.254", "172.16.0.1",
 	"172.31.255.254", "192.168.0.1", "192.168.255.254", "127.0.0.1", "127.0.0.53", "127.1.2.3",
 	"127.255.255.254", "169.254.0.1", "169.254.169.254", "169.254.170.2", "100.64.0.1",
@@ -211,7 +211,7 @@ static void test_an_alias_is_checked_too(void **state)
 	rig_free(r);
 }
 
-/* The first answer is good and is what is used; it is never asked twice for one exchange. */
+/* The first, good answer is used; there is no second query for one exchange. */
 static void test_rebinding(void **state)
 {
 	struct rig_name *name = rig_dns_add("rebind.example.com", RIG_PUBLIC);
@@ -266,7 +266,7 @@ static void test_what_the_resolver_can_say(void **state)
 	rig_free(r);
 }
 
-/* Answers that are not to our question are none. Each waits for its timeout, all at once. */
+/* Answers to another question are ignored. Each waits for its timeout, all at the same time. */
 static void test_lies_of_the_resolver(void **state)
 {
 	static const char *const names[] = {
@@ -301,7 +301,7 @@ static void test_no_resolver_and_a_new_one(void **state)
 	(void)rig_refused(r, rig_connect(r, "origin.example.com", 443), EGRESS_NO_RESOLVER, 504);
 	rig_resolver(r, "nameserver\t" RIG_DNS "  # that one\r\noptions ndots:5");
 	rig_tunnel(r, listener, "origin.example.com", RIG_PUBLIC);
-	/* a change while somebody waits */
+	/* a change during a query */
 	rig_dns_add("slow.example.com", RIG_PUBLIC)->silent_a = true;
 	fd = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(100000);
@@ -329,16 +329,16 @@ static void test_pins(void **state)
 	origin = rig_accept(listener, 5000);
 	rig_passes(fd, origin);
 	assert_string_equal(rig_result(r, 1)->addr, "127.0.0.1");
-	/* the pin says where, the policy still says whether; a recheck does not mind the address */
+	/* the pin selects the address, the policy still decides; a recheck ignores the address */
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
 	rig_passes(fd, origin);
-	/* a pin that leads elsewhere ends what the old one has opened, and so does none */
+	/* a changed or removed pin ends the connections of the old one */
 	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
 	rig_passes(fd, origin);
 	assert_int_equal(egress_ask_config(r->keeper, &(struct egress_config){0}), 0);
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
-	assert_true(r->seen[1].closed); /* before LOADED was said */
+	assert_true(r->seen[1].closed); /* before LOADED */
 	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
 	(void)close(fd);
 	(void)close(origin);
@@ -356,7 +356,7 @@ static void test_servers_that_are_not_there(void **state)
 
 	rig_up(r, ALLOW_ALL, NULL);
 	(void)rig_refused(r, rig_connect(r, "origin.example.com", 4443), EGRESS_REFUSED, 502);
-	/* IPv6 has a closed port everywhere but the listener's: the next one is tried at once */
+	/* on IPv6 only the listener's port is open: the next address is tried immediately */
 	(void)rig_dns_add("both.example.com", RIG_PUBLIC6 " " RIG_PUBLIC);
 	at = clock_mono_ms();
 	rig_tunnel(r, listener, "both.example.com", RIG_PUBLIC6);
@@ -441,7 +441,7 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 	waiting = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(50000);
 	rig_policy(r, "policy 1\nallow network kept.example.com\nend\n");
-	assert_true(r->seen[2].closed); /* before LOADED was said */
+	assert_true(r->seen[2].closed); /* before LOADED */
 	(void)rig_refused(r, waiting, EGRESS_DENIED_POLICY, 403);
 	assert_true(rig_is_ended(fd[1], 1000) && rig_is_ended(origin[1], 1000));
 	rig_until(r, r->seen[2].closed);
@@ -457,10 +457,10 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 	rig_free(r);
 }
 
-/* Nobody sends a new policy when a rule's time is over. */
+/* No new policy is sent when a rule expires. */
 static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 {
-	uint64_t until = clock_wall_ms() / 1000 + 7; /* after the first look */
+	uint64_t until = clock_wall_ms() / 1000 + 7; /* after the first check */
 	struct rig *r = rig_new();
 	struct rig_head head;
 	char text[256], stamp[64];
@@ -508,7 +508,7 @@ int main(void)
 		TEST(test_a_new_policy_ends_what_it_forbids),
 		TEST(test_a_rule_that_runs_out_ends_its_tunnels),
 	};
-	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */
+	/* effects of jail and seal, unless disabled: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest jail_tests[] = {
 		TEST(test_in_all_of_its_jail),
 	};
