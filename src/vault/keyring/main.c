@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-vault-keyring: one question to the desktop's Secret Service. stdin has a struct keyring_ask,
- * stdout gets a struct keyring_answer; both are the same socket, and the vault is behind it. */
+/* sbx-vault-keyring: one request to the desktop's Secret Service. stdin has a struct keyring_ask,
+ * stdout gets a struct keyring_answer; both are the same socket, connected to the vault. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "lib/base/str.h"
 #include "lib/secret/secret/keyring.h"
 #include "lib/secret/secret/secret.h"
-/* last: it has its own MIN and MAX, and takes ours away */
+/* last: it redefines our MIN and MAX */
 #include <libsecret/secret.h>
 
 static const SecretSchema schema = {
@@ -38,7 +38,7 @@ static void say_error(struct keyring_answer *a, const GError *e)
 	say(a, locked ? KEYRING_LOCKED : none ? KEYRING_NO_SERVICE : KEYRING_FAILED, e->message);
 }
 
-/* Without a prompt: a person may not be there, and the vault waits 15 s. */
+/* Without a prompt: the user may be absent, and the vault waits 15 s. */
 static bool is_usable(SecretService *service, struct keyring_answer *a)
 {
 	SecretCollection *c = secret_collection_for_alias_sync(

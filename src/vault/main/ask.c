@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-/* A frame and its end come in two. */
+/* A frame and its end take two reads. */
 #define MAX_FRAME_READS 8
 
 /* ---- the state ---- */
@@ -41,7 +41,7 @@ void ask_fill_status(const struct vault *v, struct vault_status *ret)
 	}
 }
 
-/* Whether there is something to ask; else the question is answered. */
+/* Returns true if the vault is open; else it has answered the request. */
 static bool is_ready(struct vault *v, struct peer *p, uint32_t id)
 {
 	if (v->state == VAULT_READY)
@@ -128,7 +128,7 @@ static bool has_room_for_token(const struct vault *v, const struct vault_meta *t
 	return n < VAULT_MAX_TOKENS;
 }
 
-/* A frame says again what it is: who wrote it and who sent it here agree. */
+/* A frame repeats its metadata: its writer and its sender must agree. */
 static int check_frame(struct vault *v, const struct vault_meta *meta,
 	const struct vault_frame *frame, struct err *err)
 {
@@ -146,8 +146,8 @@ static int check_frame(struct vault *v, const struct vault_meta *meta,
 	return 0;
 }
 
-/* Nobody can write to it any more: then a read of a pipe gives bytes or its end, and never waits,
- * whatever else is done to the pipe. */
+/* No writer is left: then a read of a pipe returns data or its end, and never blocks, whatever else
+ * is done to the pipe. */
 static bool is_finished(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -155,8 +155,8 @@ static bool is_finished(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
 
-/* The frame and its end are in the pipe or stream before STORE is sent: nothing waits for them
- * here, so no sandbox takes a place that another one needs. */
+/* The frame and its end are in the pipe or stream before STORE is sent: the vault never waits for
+ * them, so no sandbox takes a slot that another one needs. */
 static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *err)
 {
 	ssize_t n = 1;
@@ -178,7 +178,7 @@ static int read_frame(struct vault *v, int fd, struct secret *ret, struct err *e
 	return 0;
 }
 
-/* The same value again changes nothing: nobody hears of it. */
+/* The same value again changes nothing and sends no CHANGED. */
 static struct book_entry *find_same(
 	struct vault *v, const struct vault_meta *meta, struct slice value)
 {
@@ -267,7 +267,7 @@ static int ask_set(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	return read_from(v, p, OP_SET, msg, &meta);
 }
 
-/* The scope is the peer's own, whatever it would like. */
+/* The scope is always the peer's own sandbox. */
 static int ask_store(struct vault *v, struct peer *p, struct ipc_msg *msg)
 {
 	struct vault_meta meta = {.kind = VAULT_SERVICE};
@@ -343,7 +343,7 @@ static int ask_unlock(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	return read_from(v, p, OP_UNLOCK, msg, NULL);
 }
 
-/* ---- the one way out ---- */
+/* ---- release ---- */
 
 static bool is_fresh(const struct book_entry *e)
 {
@@ -353,8 +353,8 @@ static bool is_fresh(const struct book_entry *e)
 	       clock_mono_ms() - e->fetched_ms < UINT64_C(1000) * e->ref.refresh_s;
 }
 
-/* All of it in one call, or nobody gets anything he could use: the socket is new and empty, and
- * takes more than the largest frame. The value goes from its own memory into the socket. */
+/* The whole frame in one call, or nothing usable: the socket is new and empty, and has room for the
+ * largest frame. The value is sent from its own memory directly. */
 static int send_frame(const struct book_entry *e, int fd)
 {
 	uint8_t head[VAULT_FRAME_MAX_HEAD];
@@ -388,7 +388,7 @@ void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_en
 
 	if (r == 0)
 		e->used_ms = clock_wall_ms();
-	fd_close(&stream); /* before the answer: who hears DONE finds the end behind the frame */
+	fd_close(&stream); /* before the answer: after DONE the peer finds the end of the frame */
 	peer_answer(v, p, id, r, e->serial, r < 0 ? "cannot send the value on the stream" : "");
 }
 

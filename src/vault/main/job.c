@@ -10,7 +10,7 @@
 #include "lib/secret/secret/keyring.h"
 #include "vault.h"
 
-/* The runner kills what is late; if the runner says nothing either, this is over anyway. */
+/* The runner kills late programs; if the runner is silent too, the job ends after this. */
 #define GRACE_MS 5000
 
 static struct loop_key key_of(const struct vault *v, const struct job *j, enum vault_ev kind)
@@ -52,7 +52,7 @@ static int make_ends(const struct run *run, int *ret_ours, int *ret_theirs)
 	return fd_set_nonblock(fds[0], true);
 }
 
-/* The input is small and the socket is empty: all of it goes in at once. */
+/* The input is small and the socket is empty: one send is enough. */
 static int give_input(int fd, struct slice input)
 {
 	if (!input.n)
@@ -167,14 +167,14 @@ static void finish_fetch(struct vault *v, struct job *j, int how)
 	r = secret_copy(&e->value, secret_slice(&j->out), &err);
 	e->fetched_ms = clock_mono_ms();
 	op_on_fetched(v, j->serial, r, err_text(&err, r));
-	/* asked for each time: nothing is left */
+	/* refresh on-demand: the value is not kept */
 	if (e->ref.refresh_s == 0)
 		secret_done(&e->value);
 }
 
 /* ---- events ---- */
 
-/* What is there now. */
+/* Reads the available output. */
 static void read_output(struct vault *v, struct job *j)
 {
 	for (unsigned i = 0; i < 64 && j->fd >= 0; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-vault: keeps the credentials of one user. Started by sbx-vault-run, and goes into the jail
- * of profile JAIL_VAULT by itself; fd 3 is the socket it is asked on, fd 4 leads to
- * sbx-vault-run, fd 5 to the sbxd that started it. */
+/* sbx-vault: stores the credentials of one user. sbx-vault-run starts it, and it enters the jail
+ * JAIL_VAULT itself. fd 3 is its listening socket, fd 4 is connected to sbx-vault-run, fd 5 to the
+ * sbxd that started it. */
 #include "vault.h"
 
 #include <openssl/crypto.h>
@@ -66,7 +66,7 @@ static void parse(int argc, char **argv, struct options *o)
 		}
 		if (strcmp(argv[i], "--accept-old") == 0)
 			o->accept_old = known = true;
-		/* for the test that looks into its memory */
+		/* for the test that reads its memory */
 		if (strcmp(argv[i], "--no-hidden-memory") == 0) {
 			secret_forbid_hidden();
 			known = true;

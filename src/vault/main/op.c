@@ -178,7 +178,7 @@ void op_on_event(struct vault *v, const struct loop_event *ev)
 	if (op->gen != ev->key.gen || !is_pipe(op))
 		return;
 	room = op->bytes.size - op->bytes.n;
-	/* one byte more than a value may have was read: what follows does not matter */
+	/* one byte more than a value may have was read: the rest does not matter */
 	n = room ? op_read_now(op->fd, op->bytes.p + op->bytes.n, room) : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

@@ -35,7 +35,7 @@ struct op {
 	uint64_t until_ms;
 	/* SCAN */
 	char control[VAULT_MAX_CONTROL + 1];
-	bool is_file; /* read from `at` to `end` without holes */
+	bool is_file; /* read from `at` to `end`, holes skipped */
 	off_t at, end;
 	struct scan *scan;
 	struct secret bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key, wherever it is, and then the sealed file. Until that has worked or failed once, nobody
- * is heard: connections wait in the socket. */
+/* Gets the key from its configured place, then opens the sealed file. Until the first success or
+ * failure no peer is served: connections wait in the backlog. */
 #include <errno.h>
 #include <stdio.h>
 #include "lib/base/clock.h"
@@ -218,7 +218,7 @@ void open_on_job(struct vault *v, struct job *j, int how)
 	int r = 0;
 
 	if (j->kind == JOB_FLOOR) {
-		j->kind = JOB_KEY_PUT; /* no longer the one that is waited for */
+		j->kind = JOB_KEY_PUT; /* no longer awaited */
 		r = read_keyring(j, how, &answer, &err);
 		if (r < 0)
 			log_warn("cannot store the generation: %s", err.text);

@@ -43,7 +43,7 @@ static unsigned n_pending(const struct peer *p)
 	return p->n_ops + p->n_due;
 }
 
-/* A peer that does not read is not heard either, so what is due stays bounded. */
+/* A peer that does not read is not read either, which limits the due answers. */
 static void watch_events(struct vault *v, struct peer *p)
 {
 	bool owes = p->n_due || p->is_listing || p->is_changed_due;
@@ -74,7 +74,7 @@ static struct peer *find_place(struct vault *v, bool of_sandbox)
 	return n < most ? p : NULL;
 }
 
-/* Takes fd. `role` is what the peer may do after HELLO. */
+/* Takes fd. `role` is the peer's permission after HELLO. */
 static void welcome(struct vault *v, int fd, enum vault_phase role, const char *sandbox)
 {
 	struct peer *p = find_place(v, role == VAULT_PHASE_SANDBOX);
@@ -109,7 +109,7 @@ void peer_look_for_owner(struct vault *v)
 	v->has_owner = is_packet_socket(VAULT_OWNER_FD);
 }
 
-/* A keeper asks for a channel when it has none. */
+/* A keeper requests a channel only if it has none. */
 static void drop_sandbox(struct vault *v, const char *sandbox)
 {
 	for (size_t i = 0; i < MAX_PEERS; i++) {
@@ -177,7 +177,7 @@ void peer_serve(struct vault *v)
 	}
 }
 
-/* ---- what is said to a peer ---- */
+/* ---- output to a peer ---- */
 
 static int send_due(struct vault *v, struct peer *p, const struct due *due)
 {
@@ -191,7 +191,7 @@ static int send_due(struct vault *v, struct peer *p, const struct due *due)
 	return vault_send_status(p->fd, due->id, &status);
 }
 
-/* -EAGAIN, or an error after which the peer is to be dropped. */
+/* Returns -EAGAIN, or an error after which the peer must be dropped. */
 static int send_items(struct vault *v, struct peer *p)
 {
 	static const struct vault_done all;
@@ -237,7 +237,7 @@ static int flush(struct vault *v, struct peer *p)
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* The peer itself is dropped by its next event: who calls this may still hold it. */
+/* The peer is dropped at its next event: the caller may still use it. */
 static void flush_and_watch(struct vault *v, struct peer *p)
 {
 	if (flush(v, p) < 0)
@@ -247,7 +247,7 @@ static void flush_and_watch(struct vault *v, struct peer *p)
 
 static void push(struct vault *v, struct peer *p, const struct due *due)
 {
-	/* each question has one answer, and no more than that many are open */
+	/* each request has one answer, and at most this many are pending */
 	if (p->fd < 0 || p->n_due == VAULT_MAX_PENDING) {
 		free(due->scanned);
 		return;
@@ -306,7 +306,7 @@ void peer_tell_changed(struct vault *v, const char *scope)
 	}
 }
 
-/* ---- what a peer says ---- */
+/* ---- input of a peer ---- */
 
 static struct bucket *find_bucket(struct vault *v, const char *sandbox)
 {
@@ -394,7 +394,7 @@ void peer_on_event(struct vault *v, const struct loop_event *ev)
 		int listens = 0;
 		socklen_t n = sizeof(listens);
 
-		/* the one channel that was there at the start is over */
+		/* the only channel, passed at the start, is closed */
 		if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0)
 			v->done = true;
 	}

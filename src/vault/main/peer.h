@@ -2,8 +2,8 @@
 /*
  * peer - the connections of sbx-vault.
  *
- * How      peer_serve begins to read; each request goes to ask_take. A reply that the socket does
- *          not accept waits in the peer, and the peer is not read until it is sent.
+ * How      peer_serve begins to read; each request is passed to ask_take. A reply that the socket
+ *          does not accept waits in the peer, and the peer is not read until it is sent.
  * Trust    Peers are processes of the same uid. Untrusted input.
  * Limits   VAULT_MAX_SANDBOXES channels, one per sandbox; MAX_CALLERS connections; a peer has
  *          VAULT_MAX_PENDING open requests; STORE_BURST, VAULT_STORE_PER_S.

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file, a pipe or a machine's memory searched for every value.
- *
- * One window a turn. What a file has holes for is not read: of a machine's memory only the pages
- * that it has touched.
+ * Searches a file, a pipe or the memory of a VM for every value. One window per turn. Holes of a
+ * file are not read: of a VM's memory only the pages it has touched.
  */
 #include "lib/secret/secret/scan.h"
 
@@ -35,7 +33,7 @@ static int begin(struct vault *v, struct op *op, struct err *err)
 	at = lseek(op->fd, 0, SEEK_CUR);
 	op->is_file = at >= 0;
 	op->at = at;
-	/* one that grows is looked at as it is now */
+	/* a growing file is read up to its current size */
 	op->end = st.st_size;
 	return 0;
 }
@@ -48,7 +46,7 @@ static ssize_t read_file(struct op *op, uint8_t *room, size_t size)
 
 	if (data < 0 && errno == ENXIO)
 		return 0;
-	/* a file system without holes says so by -EINVAL */
+	/* a file system without holes returns -EINVAL */
 	if (data > op->at) {
 		scan_skip(op->scan);
 		room = scan_room(op->scan, &size);

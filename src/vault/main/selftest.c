@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-/* The day's work: a value in its own memory, a cipher, a pipe. */
+/* Ordinary operation: a value in its own memory, a cipher, a pipe. */
 static long try_work(int fd)
 {
 	static const struct seal_head head = {.source = VAULT_KEY_FILE, .generation = 1};

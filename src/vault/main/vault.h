@@ -49,7 +49,7 @@ struct vault {
 	uint64_t tried_ms;     /* when opening was tried last */
 	bool is_floor_due, is_served;
 	bool has_owner;		  /* VAULT_OWNER_FD was open at the start */
-	enum secret_kind weakest; /* of the memory of any value so far */
+	enum secret_kind weakest; /* weakest protection of a value's memory so far */
 	struct err why;		  /* why it is not READY */
 	bool done;
 	int status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-vault-run: starts sbx-vault and executes programs for it. What sbxd starts; fd 3 is the
- * socket that the vault is asked on, fd 4 (optional) sbxd's own channel to the vault. No value
- * passes here. */
+/* sbx-vault-run: starts sbx-vault and executes programs for it. sbxd starts it; fd 3 is the vault's
+ * listening socket, fd 4 (optional) sbxd's own channel to the vault. No value passes through it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -47,8 +46,8 @@ static int place_fds(int channel, bool has_owner)
 	return close_range(has_owner ? SOCKET_FD + 3 : SOCKET_FD + 2, ~0U, 0);
 }
 
-/* The vault ends with this program from its first instruction on; its jail sets the signal
- * again. */
+/* The vault is killed when this program exits, from its first instruction on; its jail sets the
+ * signal again. */
 static void exec_vault(const char *program, char *const *args, int channel, bool has_owner,
 	pid_t parent) __attribute__((noreturn));
 static void exec_vault(
@@ -68,7 +67,7 @@ static void exec_vault(
 	_exit(127);
 }
 
-/* Outside of the jail: the vault goes in by itself (see jail_self). */
+/* Outside of the jail: the vault enters it itself (see jail_self). */
 static void start_vault(struct runner *r, int argc, char **argv)
 {
 	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "sbx-vault");
@@ -99,7 +98,7 @@ static void start_vault(struct runner *r, int argc, char **argv)
 	if (r->vault < 0)
 		die("pidfd_open: %s", strerror(errno));
 	(void)close(pair[1]);
-	(void)close(SOCKET_FD); /* its end is the vault's to hear */
+	(void)close(SOCKET_FD); /* only the vault must see its end */
 	if (r->has_owner)
 		(void)close(OWNER_FD);
 	r->channel = pair[0];
@@ -240,7 +239,7 @@ int main(int argc, char **argv)
 	if (r.vault >= 0) {
 		struct pollfd p = {.fd = r.vault, .events = POLLIN};
 
-		/* it ends by itself when this was a STOP, or when the channel is over */
+		/* it exits itself after STOP, or when the channel is closed */
 		fd_close(&r.channel);
 		if (poll(&p, 1, 2000) <= 0)
 			(void)syscall(SYS_pidfd_send_signal, r.vault, SIGKILL, NULL, 0);

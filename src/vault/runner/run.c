@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-/* What such programs need to find their own configuration and the session, and nothing else. */
+/* Variables that such programs need for their configuration and the session, and no others. */
 static void pick_env(char *env[MAX_ENV + 1])
 {
 	static const char *const wanted[] = {"HOME=", "USER=", "LOGNAME=", "LANG=", "LC_ALL=",
@@ -42,13 +42,13 @@ static void pick_env(char *env[MAX_ENV + 1])
 	env[n] = NULL;
 }
 
-/* What is executed: one of our own choice, or what the user registered. */
+/* The program to execute: a built-in one, or one that the user registered. */
 struct plan {
 	struct run run;
 	struct vault_ref ref; /* REF */
 };
 
-/* stdin of a docker-credential program: the server's URL, which is no secret. */
+/* stdin of a docker-credential program: the server's URL, which is not secret. */
 static int input_of(const struct plan *p)
 {
 	int fds[2];
@@ -101,7 +101,7 @@ static void child(const struct plan *p, const char *program, int in, int out)
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* none of them is 0, 1 or 2: the runner's own are taken */
+	/* none of them is 0, 1 or 2: the runner uses these itself */
 	if (chdir("/") < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(null, 2) < 0 ||
 		close_range(3, ~0U, 0) < 0)
 		_exit(127);
@@ -118,7 +118,7 @@ static char *program_of(const struct plan *p)
 	return xstrdup(p->run.kind == RUN_REF ? p->ref.program : CREDS_PROGRAM);
 }
 
-/* The vault names a serial, and gets what the user registered for it or nothing. */
+/* The vault names a serial; only the program that the user registered for it is run. */
 static int make_plan(const struct run *run, struct plan *ret)
 {
 	struct err err = {0};
@@ -183,7 +183,7 @@ bool run_next_ended(struct run_table *t, uint64_t now_ms, uint32_t *ret_id, int 
 		}
 		if (waitpid(t->list[i].pid, &status, WNOHANG) != t->list[i].pid)
 			continue;
-		/* what it left behind must not outlive it with the pipe in its hands */
+		/* processes that it left behind must not keep the pipe */
 		(void)kill(-t->list[i].pid, SIGKILL);
 		*ret_id = t->list[i].id;
 		*ret_how = t->list[i].is_late  ? -ETIMEDOUT

@@ -28,6 +28,6 @@ struct run_table {
 int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd) MUST_CHECK;
 /* The next that is over. */
 bool run_next_ended(struct run_table *t, uint64_t now_ms, uint32_t *ret_id, int *ret_how);
-/* How long poll may wait; -1 when nothing runs. */
+/* Timeout for poll; -1 if nothing runs. */
 int run_wait_ms(const struct run_table *t, uint64_t now_ms);
 void run_kill_all(struct run_table *t);

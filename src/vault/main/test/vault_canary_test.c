@@ -98,7 +98,7 @@ static int visit(const char *path, const struct stat *st, int kind, struct FTW *
 	return 0;
 }
 
-/* 0 when no file of the state folder and no line of the log has it. */
+/* Returns 0 if no file of the state directory and no line of the log contains it. */
 static uint64_t count_on_disk(struct rig *r)
 {
 	AUTO_FREE char *state_dir = xasprintf("%s/sbx", r->dir), *log = xasprintf("%s/log", r->dir);
@@ -117,7 +117,7 @@ static uint64_t count_in_proc(pid_t pid, const char *name)
 	return count_in_file(path);
 }
 
-/* All that can be read of the memory; -1 when nothing can. */
+/* Searches all readable memory; -1 if none is readable. */
 static int64_t count_in_memory(pid_t pid)
 {
 	char path[64], line[512];
@@ -159,7 +159,7 @@ static int64_t count_in_memory(pid_t pid)
 	return found;
 }
 
-/* Outside of the folders that are searched. */
+/* Outside of the searched directories. */
 static char *make_program(const char *value)
 {
 	char *path = xasprintf("/tmp/sbx-canary-%s", canary + 24);
@@ -251,7 +251,7 @@ static void test_no_core_and_no_ptrace(void **state)
 	line = strstr(limits, "Max core file size");
 	assert_non_null(line);
 	assert_int_equal(strncmp(line + 26, "0                    0 ", 23), 0);
-	if (geteuid() == 0) { /* who may do everything; what he finds has no environment */
+	if (geteuid() == 0) { /* root can read everything; it finds no environment */
 		assert_int_equal(count_in_file(environment), 0);
 	} else {
 		assert_int_equal(ptrace(PTRACE_ATTACH, pid, NULL, NULL), -1);
@@ -268,7 +268,7 @@ static void test_no_core_and_no_ptrace(void **state)
 	rig_free(r);
 }
 
-/* `sbx prove`: the vault searches for its own values, and says only whose there are. */
+/* `sbx prove`: the vault searches for its own values, and reports only their names. */
 static void test_scan(void **state)
 {
 	struct rig *r = rig_new(by_file);
@@ -297,8 +297,8 @@ static void test_scan(void **state)
 	rig_free(r);
 }
 
-/* Of a machine's memory that is mostly untouched only what is there is read, and what stands
- * behind the holes is found. */
+/* Of a VM's memory that is mostly untouched, only existing pages are read, and values after holes
+ * are found. */
 static void test_scan_of_memory_with_holes(void **state)
 {
 	struct rig *r = rig_new(by_file);
@@ -325,7 +325,7 @@ int main(void)
 		TEST(test_scan),
 		TEST(test_scan_of_memory_with_holes),
 	};
-	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */
+	/* effects of jail and seal, unless disabled: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest jail_tests[] = {
 		TEST(test_a_value_is_nowhere),
 		TEST(test_hidden_memory),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that were taken over, that go away, that do not read; many at once. */
+/* Peers that are compromised, disappear, or do not read; many at the same time. */
 #include "vault_rig.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Whoever was dropped, the others are served. */
+/* After a peer was dropped, the others are served. */
 static void assert_serves(void)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s");
@@ -54,8 +54,7 @@ static int stream(void)
 
 static void test_every_message_out_of_turn(void **state)
 {
-	/* no role yet: anything but a role; as a sandbox: what only an admin may, and the
-	 * reverse */
+	/* no role yet: anything except a role; as a sandbox: admin requests, and the reverse */
 	for (uint16_t type = 0; type <= VAULT_N_MSGS; type++) {
 		AUTO_CLOSE int early = -1, keeper = -1, fd = stream();
 
@@ -89,14 +88,14 @@ static void test_two_roles(void **state)
 
 /* ---- a process of the same user at the listening socket ---- */
 
-/* What it tries: each in every order of three, well-formed. */
+/* The attempts: in every order of three, well-formed. */
 static const uint16_t tries[] = {VAULT_ADMIN, VAULT_CHANNEL, VAULT_RELEASE, VAULT_LIST, VAULT_WATCH,
 	VAULT_STATUS, VAULT_STORE, VAULT_SCAN, VAULT_HELLO, VAULT_DONE};
 
 struct attempt {
 	int peer;
 	int ours, theirs;     /* of a stream for a value */
-	int channel, its_end; /* a channel that the vault is to serve */
+	int channel, its_end; /* a channel for the vault to serve */
 };
 
 static void say_one(const struct attempt *a, uint16_t type, uint64_t serial)
@@ -104,7 +103,7 @@ static void say_one(const struct attempt *a, uint16_t type, uint64_t serial)
 	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int said = 0;
 
-	/* A vault that has dropped us gives -EPIPE: that is what we are here for. */
+	/* A vault that has dropped us returns -EPIPE, as intended. */
 	switch (type) {
 	case VAULT_CHANNEL:
 		said = vault_ask_channel(a->peer, "s", a->its_end);
@@ -144,7 +143,7 @@ static void try_order(const uint16_t order[3], uint64_t serial)
 	(void)close(a.theirs);
 	(void)close(a.its_end);
 	(void)close(a.peer);
-	/* Its end comes when the vault has let go of every descriptor. */
+	/* End-of-file arrives when the vault has closed every descriptor. */
 	end.fd = a.ours;
 	assert_int_equal(poll(&end, 1, 20000), 1);
 	if (read(a.ours, &byte, 1) != 0)
@@ -179,7 +178,7 @@ static void test_the_listening_socket_gives_no_value(void **state)
 	assert_serves();
 }
 
-/* The end of sbxd makes nobody else the owner. */
+/* After sbxd exits, no other peer becomes the owner. */
 static void test_nor_when_its_owner_has_ended(void **state)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s");
@@ -190,7 +189,7 @@ static void test_nor_when_its_owner_has_ended(void **state)
 	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
 }
 
-/* An owner binds channels; it gets no value itself, and an empty id would be every sandbox. */
+/* An owner binds channels; it gets no value itself, and an empty id would mean every sandbox. */
 static void test_what_the_owner_may_not(void **state)
 {
 	AUTO_CLOSE int fd = stream(), keeper = rig_keeper(r, "s");
@@ -232,7 +231,7 @@ static void test_garbage(void **state)
 	assert_serves();
 }
 
-/* The value goes to a Unix stream and to nothing else. */
+/* The value is sent to a Unix stream only. */
 static void test_where_a_value_may_go(void **state)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s"), file = open("/dev/null", O_RDWR | O_CLOEXEC),
@@ -254,7 +253,7 @@ static void test_where_a_value_may_go(void **state)
 	assert_int_equal(vault_ask_release(keeper, 3, "a", 1, pipes[1]), 0);
 	rig_done(keeper, 3, &done);
 	assert_int_equal(done.code, -EINVAL);
-	/* whose other end is gone */
+	/* whose other end is closed */
 	assert_int_equal(vault_ask_release(keeper, 4, "a", 1, gone), 0);
 	rig_done(keeper, 4, &done);
 	assert_int_equal(done.code, -EPIPE);
@@ -285,7 +284,7 @@ static void test_a_stream_that_is_full(void **state)
 	assert_serves();
 }
 
-/* A stream that takes a part of the frame has no value: it is not a use of the credential. */
+/* A stream that accepts a part of the frame has no value: it does not count as a use. */
 static void test_a_stream_that_takes_a_part(void **state)
 {
 	AUTO_CLOSE int admin = rig_admin(r), keeper = rig_keeper(r, "s");
@@ -326,7 +325,7 @@ static void test_values_from_a_file_are_refused(void **state)
 	assert_int_equal(rig_list(admin, NULL), 1);
 }
 
-/* Pipes that never end, of peers that stay and that go: the ninth waits for none of them. */
+/* Endless pipes, of peers that stay and that disconnect: the ninth does not wait for them. */
 static void test_pipes_that_never_end(void **state)
 {
 	AUTO_CLOSE int admin = rig_admin(r), other = rig_admin(r);
@@ -358,7 +357,7 @@ static void test_pipes_that_never_end(void **state)
 	}
 }
 
-/* Asks and never reads: its answers wait in the socket, then it is not heard. */
+/* A peer that never reads: its answers fill the socket, then it is no longer read. */
 static void test_a_peer_that_does_not_read(void **state)
 {
 	AUTO_CLOSE int deaf = rig_admin(r);
@@ -420,7 +419,7 @@ static void stores_without_a_frame_take_no_place_of_others(void **state)
 	}
 }
 
-/* A byte that the vault has not taken. */
+/* Removes a byte that the vault has not read. */
 static void take_back(int fd)
 {
 	AUTO_CLOSE int from = -1, to = -1;
@@ -435,8 +434,8 @@ static void take_back(int fd)
 	(void)!splice(fd, NULL, to, NULL, 1, SPLICE_F_NONBLOCK);
 }
 
-/* The vault is woken for a byte that is not there any more. The open file is ours too: whatever the
- * vault has made of its flags, it waits again. */
+/* The vault wakes up for a byte that was removed. The test shares the open file: whatever flags the
+ * vault sets, reads block again. */
 static void play_with(int fds[2])
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "a"), other = rig_admin(r);

@@ -29,7 +29,7 @@ static void call_service(const char *method)
 
 static void test_key_in_the_service(void **state)
 {
-	struct rig *r = rig_new(NULL); /* by itself it takes the best there is */
+	struct rig *r = rig_new(NULL); /* by default it uses the best available */
 	int admin = rig_admin(r), keeper;
 	AUTO_FREE char *key = rig_file(r, "key"), *value = NULL;
 	struct vault_status status;
@@ -50,7 +50,7 @@ static void test_key_in_the_service(void **state)
 	rig_free(r);
 }
 
-/* The service knows which copy is the newest one: the whole folder put back is found out. */
+/* The service stores which copy is the newest: restoring the whole directory is detected. */
 static void test_old_copy_of_the_whole_folder(void **state)
 {
 	struct rig *r = rig_new(by_service);
@@ -62,7 +62,7 @@ static void test_old_copy_of_the_whole_folder(void **state)
 	assert_int_equal(rig_set_str(admin, "a", "", "v"), 0);
 	assert_int_equal(system(save), 0);
 	assert_int_equal(rig_remove(admin, "a", ""), 0);
-	(void)sleep(1); /* the service is told behind the answer */
+	(void)sleep(1); /* the service is updated after the answer */
 	(void)close(admin);
 	assert_int_equal(rig_stop(r), 0);
 	assert_int_equal(system(restore), 0);
@@ -92,7 +92,7 @@ static void test_locked_and_unlocked_again(void **state)
 	assert_int_equal(status.state, VAULT_FAILED);
 	assert_non_null(strstr(status.text, "locked"));
 	assert_int_equal(rig_set_str(admin, "b", "", "v"), -EAGAIN);
-	/* as a person would at the login screen */
+	/* as a user would at the login screen */
 	assert_int_equal(system("printf %s \"$SBX_TEST_KEYRING\" | "
 				"gnome-keyring-daemon --replace --unlock --components=secrets "
 				">/dev/null 2>&1"),
@@ -108,7 +108,7 @@ static void test_locked_and_unlocked_again(void **state)
 	rig_free(r);
 }
 
-/* Without a session: what was sealed with its key stays closed; a new vault says what it took. */
+/* Without a session its sealed file stays closed; a new vault reports its key source. */
 static void test_no_session(void **state)
 {
 	struct rig *r = rig_new(by_service);

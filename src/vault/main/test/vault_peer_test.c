@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vault's own listening socket, with a kernel that reports another user at its other end. */
+/* The vault's own listening socket, with a kernel that reports another user as the peer. */
 #include "src/vault/main/vault.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	return -EBADMSG;
 }
 
-/* An ordinary user cannot become another one: the process that asks is the other one instead. */
+/* An ordinary user cannot change its uid: the test changes the result of geteuid instead. */
 static uid_t offset;
 uid_t __real_geteuid(void);
 uid_t __wrap_geteuid(void);
@@ -38,7 +38,7 @@ uid_t __wrap_geteuid(void)
 	return __real_geteuid() + offset;
 }
 
-/* Connects, lets the vault accept, and gives our end. */
+/* Connects, lets the vault accept, and returns our end. */
 static int knock(struct vault *v)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX}; /* a name that the kernel chooses */
@@ -61,7 +61,7 @@ static struct vault *make_vault(void)
 {
 	struct vault *v = xcalloc(1, sizeof(*v));
 
-	/* The number of the listening socket is taken: no other socket gets it. */
+	/* Occupies the number of the listening socket, so that no other socket gets it. */
 	(void)dup2(STDERR_FILENO, VAULT_LISTEN_FD);
 	assert_int_equal(loop_init(&v->loop), 0);
 	peer_init(v);
@@ -77,7 +77,7 @@ static void free_vault(struct vault *v)
 	free(v);
 }
 
-/* Bytes that come: HELLO, or 0 at the end. */
+/* Returns the length of HELLO, or 0 at end-of-file. */
 static ssize_t heard(int peer)
 {
 	struct pollfd p = {.fd = peer, .events = POLLIN};

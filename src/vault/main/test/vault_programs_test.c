@@ -153,7 +153,7 @@ static void test_one_call_for_many(void **state)
 	assert_int_equal(n_calls(), 1);
 }
 
-/* Removed or replaced while it is fetched: nobody gets it. */
+/* Removed or replaced while it is fetched: it is not released. */
 static void test_removed_while_it_is_fetched(void **state)
 {
 	static struct vault_item items[RIG_MAX_ITEMS];
@@ -183,7 +183,7 @@ static void test_removed_while_it_is_fetched(void **state)
 	assert_value("a", "another");
 }
 
-/* Its environment is a clean one, it inherits no descriptor, and stderr goes nowhere. */
+/* Its environment is clean, it inherits no descriptor, and stderr is discarded. */
 static void test_what_a_program_gets(void **state)
 {
 	AUTO_FREE char *value = NULL, *log = NULL;
@@ -192,7 +192,7 @@ static void test_what_a_program_gets(void **state)
 		      "env | grep -c CANARY_OF_THE_ENVIRONMENT\nls /proc/self/fd | wc -l\npwd");
 	assert_int_equal(rig_set_ref(admin, "a", VAULT_REF_WHOLE, program, NULL, 60), 0);
 	assert_int_equal(rig_release(keeper, "a", 0, &value, NULL), 0);
-	assert_string_equal(value, "0\n4\n/"); /* 0, 1, 2 and the one that ls opens */
+	assert_string_equal(value, "0\n4\n/"); /* 0, 1, 2 and the descriptor that ls opens */
 	log = rig_log(r);
 	assert_null(strstr(log, "complaint-with-a-secret"));
 }

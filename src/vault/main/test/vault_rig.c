@@ -64,7 +64,7 @@ static void exec_runner(struct rig *r, const char *const *args)
 	char *argv[8] = {(char *)"sbx-vault-run"};
 	int high = fcntl(r->listener, F_DUPFD, 100), owner = fcntl(r->owner_end, F_DUPFD, 100);
 
-	/* first what no program may inherit */
+	/* first a variable that no program may inherit */
 	char *env[] = {(char *)"CANARY_OF_THE_ENVIRONMENT=must-not-be-inherited",
 		xasprintf("XDG_STATE_HOME=%s", r->dir), xasprintf("SBX_LIBEXEC=%s/libexec", r->dir),
 		inherit("PATH"), inherit("HOME"), inherit("XDG_RUNTIME_DIR"),
@@ -72,7 +72,7 @@ static void exec_runner(struct rig *r, const char *const *args)
 
 	for (size_t i = 0; args && args[i] && i < 6; i++)
 		argv[i + 1] = (char *)args[i];
-	/* a test that fails leaves nobody behind */
+	/* a failing test leaves no process behind */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || dup2(r->log, 1) < 0 ||
 		dup2(r->log, 2) < 0 || dup2(high, 3) < 0 || dup2(owner, 4) < 0)
 		_exit(126);
@@ -292,7 +292,7 @@ static int code_of(int peer, uint32_t id)
 	struct vault_done done;
 
 	rig_done(peer, id, &done);
-	/* a refusal says why */
+	/* an error has a reason */
 	assert_true(done.code == 0 || done.text[0]);
 	return done.code;
 }
@@ -316,7 +316,7 @@ int rig_set(int admin, const char *name, const char *scope, const void *value, s
 	assert_int_equal(vault_ask_set(admin, id, &meta, fds[0]), 0);
 	(void)close(fds[0]);
 	(void)signal(SIGPIPE, SIG_IGN);
-	for (size_t at = 0; at < n;) { /* the vault stops reading what is too long */
+	for (size_t at = 0; at < n;) { /* the vault stops reading a value that is too long */
 		ssize_t m = write(fds[1], (const char *)value + at, n - at);
 
 		if (m <= 0)
@@ -390,7 +390,7 @@ int rig_unlock(int admin, const char *passphrase)
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	/* first: a vault that waits for none closes its end at once */
+	/* first: a vault that expects none closes its end immediately */
 	assert_int_equal(fd_write_all(fds[1], passphrase, strlen(passphrase)), 0);
 	(void)close(fds[1]);
 	assert_int_equal(chan_send_plain(admin, VAULT_UNLOCK, id, fds[0]), 0);
@@ -448,7 +448,7 @@ static uint64_t serial_of(int peer, const char *name)
 	size_t n = rig_list(peer, items);
 	uint64_t serial = 1;
 
-	for (size_t i = 0; i < n; i++) { /* one of the sandbox's own wins */
+	for (size_t i = 0; i < n; i++) { /* an item of the sandbox takes precedence */
 		if (strcmp(items[i].meta.name, name) == 0 &&
 			(serial == 1 || items[i].meta.scope[0]))
 			serial = items[i].serial;
@@ -472,7 +472,7 @@ int rig_release(int keeper, const char *name, uint64_t serial, char **ret_value,
 	assert_int_equal(vault_ask_release(keeper, id, name, serial, fds[1]), 0);
 	(void)close(fds[1]);
 	code = code_of(keeper, id);
-	n = fd_read_full(fds[0], buf, sizeof(buf)); /* the vault has closed: there is an end */
+	n = fd_read_full(fds[0], buf, sizeof(buf)); /* the vault has closed: end-of-file follows */
 	(void)close(fds[0]);
 	assert_true(n >= 0);
 	if (code < 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_rig - a real vault in a folder of its own, for tests: sbx-vault-run, sbx-vault in its jail.
+ * vault_rig - a real vault in a temporary directory: sbx-vault-run, sbx-vault in its jail.
  *
- * How      rig_new makes folders, a listening socket and starts the programs that
+ * How      rig_new creates directories and a listening socket and starts the programs that
  *          SBX_VAULT_PROGRAMS names. rig_admin and rig_keeper are peers; a keeper's channel is
- *          created over r->owner. Every wait has a bound; a failure is a failure of the test.
+ *          created over r->owner. Every wait has a limit; a failure fails the test.
  * Trust    Tests only.
  */
 #pragma once
@@ -20,24 +20,24 @@ struct rig {
 	pid_t pid; /* of sbx-vault-run; 0: none */
 	int listener;
 	int owner, owner_end; /* our end of sbxd's channel, and the program's until it is started */
-	int log;	      /* what both programs say */
+	int log;	      /* output of both programs */
 };
 
-/* args: of the vault, ended by NULL. */
+/* args: of the vault, NULL-terminated. */
 struct rig *rig_new(const char *const *args);
 void rig_start(struct rig *r, const char *const *args);
 /* Kills both, as kill -9 does. */
 void rig_kill(struct rig *r);
 /* STOP by an admin; gives the exit status. */
 int rig_stop(struct rig *r);
-/* Waits for the end; gives the exit status. */
+/* Waits for the exit; returns the exit status. */
 int rig_wait(struct rig *r);
 void rig_free(struct rig *r);
 pid_t rig_vault_pid(const struct rig *r);
-/* On the heap: a file below the state folder's vault. */
+/* On the heap: a file in the vault's state directory. */
 char *rig_file(const struct rig *r, const char *name);
 
-/* Connects and says nothing; rig_connect hears HELLO. */
+/* Connects without reading; rig_connect reads HELLO. */
 int rig_knock(struct rig *r);
 int rig_connect(struct rig *r);
 int rig_admin(struct rig *r);
@@ -56,8 +56,8 @@ int rig_unlock(int admin, const char *passphrase);
 int rig_scan(int admin, int fd, const char *control, struct vault_scanned *ret);
 /* How many there are; items may be NULL. */
 size_t rig_list(int peer, struct vault_item *items);
-/* Asks for the credential with the serial that LIST says, or with `serial` when it is not 0. The
- * frame's value is on the heap and NUL-terminated; NULL when there was none. */
+/* Requests the credential with the serial from LIST, or with `serial` if not 0. The frame's value
+ * is on the heap and NUL-terminated; NULL if there was none. */
 int rig_release(int keeper, const char *name, uint64_t serial, char **ret_value,
 	struct vault_frame *ret_frame);
 void rig_status(int peer, struct vault_status *ret);
@@ -67,5 +67,5 @@ void rig_next(int peer, struct ipc_msg *ret);
 
 /* The last sentence of a DONE. */
 extern char rig_text[VAULT_MAX_TEXT];
-/* What the programs have said so far, on the heap. */
+/* The output of the programs so far, on the heap. */
 char *rig_log(struct rig *r);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens that a sandbox's keeper hands over: kept for that sandbox, under their own names, and
- * for nobody else. */
+/* Tokens from a sandbox's keeper: stored for that sandbox only, under their own names. */
 #include "vault_rig.h"
 
 #include <errno.h>
@@ -31,12 +30,12 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What the pipe says, which need not be what the message says. */
+/* The contents of the pipe, which may differ from the message. */
 struct said {
 	const char *name; /* NULL: as the message */
 	const char *header;
 	uint64_t serial;
-	size_t cut; /* bytes left out at the end */
+	size_t cut; /* bytes missing at the end */
 	const char *more;
 };
 
@@ -90,7 +89,7 @@ static void test_a_token_is_kept(void **state)
 	assert_int_equal(items[0].meta.kind, VAULT_SERVICE);
 	assert_int_equal(rig_release(keeper, "demo.access", 0, &value, NULL), 0);
 	assert_string_equal(value, TOKEN);
-	/* nobody else's */
+	/* not visible to others */
 	assert_int_equal(rig_list(other, NULL), 0);
 	assert_int_equal(rig_release(other, "demo.access", items[0].serial, &none, NULL), -ENOENT);
 	/* a newer one is another serial */
@@ -169,7 +168,7 @@ static void test_what_the_user_set_stays(void **state)
 	AUTO_CLOSE int admin = rig_admin(r), keeper = rig_keeper(r, "s1");
 	AUTO_FREE char *value = NULL;
 
-	/* the global one stands beside it, and is nobody's to write from a sandbox */
+	/* a global one coexists, and a sandbox cannot write it */
 	assert_int_equal(rig_set_str(admin, "demo.access", "", "the user's own"), 0);
 	assert_int_equal(rig_set_str(admin, "demo", "", "the user's key"), 0);
 	assert_int_equal(store(keeper, "demo.access", TOKEN), 0);
@@ -204,7 +203,7 @@ static void test_their_number_is_bounded(void **state)
 	assert_int_equal(store(keeper, "demo-0.access", "another-" TOKEN), 0);
 }
 
-/* Only what ends by itself is read; a file could be anything. */
+/* Only input with an end is read; a file could be anything. */
 static void test_no_files(void **state)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -234,12 +233,12 @@ static void a_token_is_told_to_its_sandbox_only(void **state)
 	watch(other);
 	watch(admin);
 	assert_int_equal(rig_store(keeper, "demo.access", TOKEN, NULL), 0);
-	rig_status(other, &status); /* fails when CHANGED comes first */
+	rig_status(other, &status); /* fails if CHANGED arrives first */
 	rig_next(admin, &msg);
 	assert_int_equal(msg.type, VAULT_CHANGED);
 	assert_int_equal(rig_remove(admin, "demo.access", "s1"), 0);
 	rig_status(other, &status);
-	/* what is for all is told to all */
+	/* a global change is sent to all */
 	assert_int_equal(rig_set_str(admin, "demo", "", "v"), 0);
 	rig_next(other, &msg);
 	assert_int_equal(msg.type, VAULT_CHANGED);
@@ -274,13 +273,13 @@ static void tokens_in_a_row_wait(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(store(keeper, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
 	assert_in_range(clock_mono_ms() - begin, 700, 30000);
-	/* R10A2: a new channel came with a new burst */
+	/* Regression R10A2: a new channel had a new burst */
 	again = rig_keeper(r, "s1");
 	begin = clock_mono_ms();
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(store(again, "demo.access", i % 2 ? TOKEN : "x" TOKEN), 0);
 	assert_in_range(clock_mono_ms() - begin, 700, 30000);
-	/* one that is made to wait holds up nobody else */
+	/* a delayed peer delays no other */
 	assert_int_equal(store(again, "demo.access", "y" TOKEN), 0);
 	assert_int_equal(store(other, "demo.access", TOKEN), 0);
 }

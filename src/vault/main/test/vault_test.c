@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real vault with a sealed file: what is set, listed, released, removed, and what is left. */
+/* A real vault with a sealed file: setting, listing, release, removal, and remains. */
 #include "vault_rig.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void test_set_list_release_remove(void **state)
 	rig_free(r);
 }
 
-/* Who decided about one value gets no other one. */
+/* A decision about one value releases no other value. */
 static void test_a_changed_credential_is_stale(void **state)
 {
 	struct rig *r = rig_new(by_file);
@@ -75,7 +75,7 @@ static void test_a_changed_credential_is_stale(void **state)
 	old = items[0].serial;
 	assert_int_equal(rig_set_str(admin, "a", "", "two"), 0);
 	assert_int_equal(rig_release(keeper, "a", old, &value, NULL), -ESTALE);
-	/* one of its own hides the global one that it knew */
+	/* an item of the sandbox hides the global one */
 	assert_int_equal(rig_list(keeper, items), 1);
 	assert_int_equal(rig_set_str(admin, "a", "sandbox1", "three"), 0);
 	assert_int_equal(rig_release(keeper, "a", items[0].serial, &value, NULL), -ESTALE);
@@ -151,7 +151,7 @@ static void test_many_items(void **state)
 		assert_int_equal(rig_set_str(admin, name, "", name), 0);
 	}
 	assert_int_equal(rig_set_str(admin, "one.more", "", "x"), -ENOSPC);
-	/* more than a socket takes at once */
+	/* more than a socket accepts at a time */
 	assert_int_equal(rig_list(admin, NULL), 256);
 	rig_free(r);
 }
@@ -174,7 +174,7 @@ static void test_watch(void **state)
 	assert_int_equal(rig_remove(admin, "a", ""), 0);
 	rig_next(keeper, &msg);
 	assert_int_equal(vault_get_changed(&msg, &generation), 0);
-	/* one that never reads stops nobody */
+	/* a peer that never reads blocks no other */
 	for (unsigned i = 0; i < 600; i++)
 		assert_int_equal(rig_remove(admin, "a", ""), -ENOENT);
 	for (unsigned i = 0; i < 40; i++)
@@ -198,7 +198,7 @@ static void test_passphrase(void **state)
 	assert_int_equal(rig_set_str(admin, "a", "", "v"), 0);
 	rig_kill(r);
 	(void)close(admin);
-	rig_start(r, NULL); /* the file says how it is opened */
+	rig_start(r, NULL); /* the file names its key source */
 	admin = rig_admin(r);
 	rig_status(admin, &status);
 	assert_int_equal(status.key, VAULT_KEY_PASSPHRASE);
@@ -289,7 +289,7 @@ static void test_one_vault_a_folder(void **state)
 	rig_free(r);
 }
 
-/* What cannot be written is not there: neither now nor later. */
+/* A value that cannot be written does not exist: neither now nor later. */
 static void test_a_disk_that_takes_nothing(void **state)
 {
 	struct rig *r = rig_new(by_file);
@@ -314,7 +314,7 @@ static void test_a_disk_that_takes_nothing(void **state)
 	rig_free(r);
 }
 
-/* Sets and removes under names of its own; the last one stays. */
+/* Sets and removes under its own names; the last one stays. */
 static void write_much(struct rig *r, unsigned who)
 {
 	int admin = rig_admin(r);
@@ -379,7 +379,7 @@ static void test_one_channel_instead_of_a_socket(void **state)
 	rig_free(r);
 }
 
-/* Whoever ends it: nobody is left, and the folder is free. */
+/* However it ends: no process is left, and the directory is free. */
 static void test_ends_together(void **state)
 {
 	struct rig *r = rig_new(by_file);

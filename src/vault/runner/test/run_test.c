@@ -90,7 +90,7 @@ static void test_ends(void **state)
 	assert_int_equal(start(3), -ENOENT);
 }
 
-/* What is late is killed with everything it started, and the pipe is nobody's any more. */
+/* A late program is killed with all its children, and the pipe is closed. */
 static void test_late(void **state)
 {
 	uint64_t before = clock_mono_ms();
@@ -107,7 +107,7 @@ static void test_late(void **state)
 	ends[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Who leaves somebody behind does not keep the pipe open. */
+/* A background process does not keep the pipe open. */
 static void test_left_behind(void **state)
 {
 	char buf[16];
@@ -131,7 +131,7 @@ static void test_full(void **state)
 	assert_int_equal(run_wait_ms(&table, clock_mono_ms()), -1);
 }
 
-/* A vault that was replaced by a hostile program: what it can say starts nothing else. */
+/* A vault replaced by a hostile program: its messages start no other program. */
 static void test_only_what_is_registered(void **state)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "programs/5");
@@ -143,7 +143,7 @@ static void test_only_what_is_registered(void **state)
 	assert_int_equal(read(ends[0], buf, sizeof(buf)), 3);
 	run.serial = 6;
 	assert_int_equal(run_start(&table, 2, &run, ends[1]), -EPERM);
-	/* a file of another serial, or a broken one, is none */
+	/* a file of another serial, or an invalid one, is ignored */
 	AUTO_FREE char *other = paths_get(PATHS_STATE, "programs/6");
 	assert_int_equal(rename(path, other), 0);
 	assert_int_equal(run_start(&table, 3, &run, ends[1]), -EPERM);
@@ -174,8 +174,7 @@ static void test_one_that_others_can_change(void **state)
 	assert_int_equal(chmod(dir, 0700), 0);
 }
 
-/* A sandbox may have come after the program was registered, and its guest may have made the
- * link. */
+/* A sandbox may be newer than the registration, and its guest may have created the symlink. */
 static void test_one_that_a_guest_can_replace(void **state)
 {
 	AUTO_FREE char *work = xasprintf("%s/work", dir);
@@ -189,8 +188,7 @@ static void test_one_that_a_guest_can_replace(void **state)
 	assert_int_equal(wait_end(1), 0);
 	assert_int_equal(run_places_save("0123456789ab", dirs, 1, NULL), 0);
 	assert_int_equal(start(2), -EPERM);
-	/* The guest takes the x bit away and sets it again: the place is looked at whatever the
-	 * bit says. */
+	/* The guest clears and sets the x bit: the path is checked regardless of the bit. */
 	assert_int_equal(unlink(ref.program), 0);
 	assert_int_equal(file_save(ref.program, slice_from_str("#!/bin/sh\nexit 0\n"), NULL), 0);
 	assert_int_equal(chmod(ref.program, 0600), 0);
@@ -201,7 +199,7 @@ static void test_one_that_a_guest_can_replace(void **state)
 	assert_int_equal(wait_end(3), 0);
 }
 
-/* The interpreter is nobody's but the host's; the script is the guest's. */
+/* The interpreter belongs to the host; the guest can write the script. */
 static void test_an_argument_that_a_guest_can_write(void **state)
 {
 	AUTO_FREE char *work = xasprintf("%s/scripts", dir), *link = xasprintf("%s/through", dir);
