@@ -51,7 +51,7 @@ static void flush_due(void *ctx)
 	o->lines_due = true;
 }
 
-/* ---- what the keeper says ---- */
+/* ---- messages of the keeper ---- */
 
 static int answer_config(struct origin *o, struct ipc_msg *msg)
 {

@@ -47,7 +47,7 @@ static void drop_server(struct origin *o, struct exchange *x)
 
 void exchange_finish(struct origin *o, struct exchange *x)
 {
-	/* while it has its id: nothing else than this was said about it */
+	/* while it has its id: this is the only report about it */
 	tell_exchange(o, x, ORIGIN_GONE, origin_outcome_text(ORIGIN_GONE));
 	drop_server(o, x);
 	if (x->edge_fd >= 0)
@@ -60,8 +60,8 @@ void exchange_finish(struct origin *o, struct exchange *x)
 	control_report(o, x);
 }
 
-/* Edge's last bytes are read and dropped, so that our close does not cut off what it has yet to
- * read; the timer bounds it. */
+/* Edge's last data is read and dropped, so that our close does not reset unread data; the timer
+ * limits that. */
 static void drain_edge(struct origin *o, struct exchange *x)
 {
 	uint8_t buf[4096];
@@ -70,7 +70,7 @@ static void drain_edge(struct origin *o, struct exchange *x)
 
 	if (r == -EAGAIN)
 		return;
-	/* once: it is an event of this socket, too */
+	/* once: it is an event of this socket too */
 	if (r == 0 && !x->edge_shut)
 		(void)shutdown(x->edge_fd, SHUT_WR);
 	x->edge_shut = true;
@@ -83,7 +83,7 @@ static void drain_edge(struct origin *o, struct exchange *x)
 		exchange_finish(o, x);
 		return;
 	}
-	if (r > 0) /* more is there: come back after the others */
+	if (r > 0) /* more data: continue after other events */
 		(void)!loop_mod(
 			&o->loop, x->edge_fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
 }
@@ -161,8 +161,8 @@ static struct exchange *find_free(struct origin *o)
 
 void exchange_open(struct origin *o, uint32_t id, int fd)
 {
-	/* One slot more than may be open, and no message is read while a report is due: so there
-	 * always is one. */
+	/* One slot more than may be open, and no message is read while a report is due: so a slot
+	 * is always free. */
 	struct exchange *x = find_free(o);
 	uint32_t gen = x->gen;
 	int r;
@@ -175,7 +175,7 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 	canon_reader_init(&x->frames);
 	o->n_open++;
 	r = fd_set_nonblock(fd, true);
-	/* Edge-triggered: one registration for the whole life, and a hang-up is told once. */
+	/* Edge-triggered: one registration for its lifetime, and one event for a hang-up. */
 	if (r == 0)
 		r = loop_add(&o->loop, fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
 	if (r < 0) {
@@ -196,7 +196,7 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 
 /* ---- the request ---- */
 
-/* One host, one port, https: of an origin there is only one. */
+/* An origin has exactly one host and port, with https. */
 static bool is_ours(const struct origin *o, const struct http_req *req)
 {
 	return req->scheme == HTTP_SCHEME_HTTPS && req->port == o->config.port &&
@@ -223,7 +223,7 @@ static void keep_body(struct origin *o, struct exchange *x)
 
 	x->state = EXCHANGE_BODY;
 	exchange_set_timer(o, x, ORIGIN_BODY_MS);
-	/* nobody else can say it: the server sees the request when its content is here */
+	/* only origin can send it: the server gets the request after its content is complete */
 	if (x->talk->req.expect_continue && answer_put_head(x, &go_on) < 0) {
 		exchange_finish(o, x);
 		return;
@@ -273,7 +273,7 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		exchange_want_line(o, x);
 }
 
-/* Not one byte behind the request is read: in a websocket it is the server's. */
+/* Reads nothing after the request: in a websocket that data is for the server. */
 static void read_request(struct origin *o, struct exchange *x)
 {
 	uint8_t buf[4096];
@@ -307,8 +307,8 @@ static void read_request(struct origin *o, struct exchange *x)
 
 /* ---- sending it ---- */
 
-/* Its line is gone and nothing was sent. A server that closes new ones at once is not called for
- * ever. */
+/* Its line closed and nothing was sent. A server that closes each new line is not retried
+ * forever. */
 static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 {
 	x->n_lost += was_new;
@@ -339,7 +339,7 @@ static bool fill_exchange(struct origin *o, struct exchange *x, struct value *v)
 	return true;
 }
 
-/* The line is verified and the value there: the one place where a request leaves. */
+/* The line is verified and the value available: the only place that sends a request. */
 static void send_request(struct origin *o, struct exchange *x, struct value *v)
 {
 	struct line *l = x->line;
@@ -363,7 +363,7 @@ static void send_request(struct origin *o, struct exchange *x, struct value *v)
 	r = l->ops->start(o, l, x);
 	slot_wipe(x);
 	sign_wipe(x);
-	if (r == -EPIPE) { /* nothing was sent: it had been closed in the meantime */
+	if (r == -EPIPE) { /* nothing was sent: it was closed meanwhile */
 		bool was_new = l->n_served == 0;
 
 		x->n_tries--;
@@ -419,7 +419,7 @@ static void exchange_on_value(struct origin *o, struct exchange *x, const char *
 		send_request(o, x, &o->value[x->which]);
 }
 
-/* ---- what the line says ---- */
+/* ---- events of the line ---- */
 
 static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 {
@@ -481,7 +481,7 @@ static bool exchange_on_end(struct origin *o, struct exchange *x, struct http_he
 {
 	struct http_headers none = {0};
 
-	if (x->token) { /* trailers would be looked at by nobody, and are not passed on */
+	if (x->token) { /* trailers are not searched, and not forwarded */
 		line_leave(o, x);
 		token_on_end(o, x);
 		return false;
@@ -569,7 +569,7 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 
 	switch (x->state) {
 	case EXCHANGE_HEAD:
-		/* it is told once: who is gone before the request was read waits for no answer */
+		/* reported once: an edge that closed early expects no answer */
 		if (is_gone)
 			exchange_finish(o, x);
 		else

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-origin: puts the credential of one service into requests to one host. Started by
- * sbx-keeper, and goes into the jail of profile JAIL_ORIGIN by itself, so that no process of the
- * user can trace it. */
+/* sbx-origin: adds the credential of one service to requests to one host. sbx-keeper starts it, and
+ * it enters the jail JAIL_ORIGIN itself, so that no process of the user can trace it. */
 #include "origin.h"
 
 #include <signal.h>
@@ -27,7 +26,7 @@ static void on_exchange(struct origin *o, const struct loop_event *ev)
 	else if (ev->key.kind != ORIGIN_EV_SCRUB)
 		exchange_on_timer(o, x);
 	else if (answer_on_idle(x))
-		talk_pump(o, x); /* its flush may be the one that finds room */
+		talk_pump(o, x); /* this flush may be the one that finds room */
 }
 
 static void dispatch_origin(struct origin *o, const struct loop_event *ev)
@@ -67,12 +66,12 @@ static void start_origin(struct origin *o)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct err err = {0};
 
-	/* Certificates have times, and libc looks for a file of time zones before the first one. */
+	/* Certificates have times, and libc reads a time zone file before the first use. */
 	tzset();
 	/* no configuration file, and everything that reads one is done before the seal */
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
 		die("cannot initialize OpenSSL");
-	/* Zero is a free slot, so what was never used costs no memory. */
+	/* Zero is a free slot, so unused slots cost no memory. */
 	o->exchanges = xcalloc(ORIGIN_SLOTS, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
 		o->value[i].fd = -1;
@@ -80,8 +79,7 @@ static void start_origin(struct origin *o)
 	control_open(&o->control, &origin_control, &o->loop, o);
 	if (jail_go_in(JAIL_ORIGIN, NULL, 0, &err) < 0)
 		die("%s", err.text);
-	/* OpenSSL writes to sockets that nobody reads; the way into the jail has reset all
-	 * signals */
+	/* OpenSSL may write to closed sockets; entering the jail has reset all signals */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		die("ignoring SIGPIPE");
 	control_hello(&o->control);
@@ -94,7 +92,7 @@ int main(int argc, char **argv)
 		return origin_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-origin " SBX_VERSION) < 0;
-	/* for the test that looks into its memory */
+	/* for the test that reads its memory */
 	if (argc == 2 && strcmp(argv[1], "--no-hidden-memory") == 0)
 		secret_forbid_hidden();
 	else if (argc != 1)

@@ -23,9 +23,9 @@
 
 /* control.c */
 extern const struct control_ops origin_control;
-/* Says what is due about an exchange, or later when the keeper does not read. */
+/* Sends due reports of an exchange, or later if the keeper does not read. */
 void control_report(struct origin *o, struct exchange *x);
-/* Whether it was said. When the keeper does not read, line_serve and value_flush_due come later. */
+/* Returns true if sent. Otherwise line_serve and value_flush_due are called later. */
 bool control_want(struct origin *o, uint32_t id) MUST_CHECK;
 bool control_need(struct origin *o, uint32_t id, const struct origin_need *need) MUST_CHECK;
 bool control_tokens(
@@ -33,26 +33,26 @@ bool control_tokens(
 
 /* exchange.c */
 extern const struct exchange_ops exchange_ops;
-/* fd is taken. */
+/* Takes fd. */
 void exchange_open(struct origin *o, uint32_t id, int fd);
 struct exchange *exchange_find(struct origin *o, struct loop_key key);
 void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct origin *o, struct exchange *x);
 void exchange_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	const char *fmt, ...) PRINTF_LIKE(4, 5);
-/* The answer is whole: RESULT says DONE, what is in to_edge goes, then everything is closed. */
+/* The answer is complete: reports DONE, sends the rest of to_edge, then closes everything. */
 void exchange_end(struct origin *o, struct exchange *x);
 void exchange_finish(struct origin *o, struct exchange *x);
-/* Its content is whole, and signed with it. */
+/* Its content is complete, and can be signed. */
 void exchange_on_kept(struct origin *o, struct exchange *x);
 
 /* talk.c: frames of edge to the line, once the request was sent. */
 struct talk *talk_new(void);
 void talk_free(struct talk *t);
 void talk_pump(struct origin *o, struct exchange *x);
-/* Reads content that is kept; see EXCHANGE_BODY. */
+/* Reads content to keep; see EXCHANGE_BODY. */
 void talk_keep(struct origin *o, struct exchange *x);
-/* Sends what is in to_edge. False when the exchange is over. */
+/* Sends the rest of to_edge. Returns false if the exchange has ended. */
 bool talk_flush(struct origin *o, struct exchange *x) MUST_CHECK;
 
 /* selftest.c */

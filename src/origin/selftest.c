@@ -9,7 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-/* The day's work: a value in its own memory, and the first flight of a handshake. */
+/* Ordinary operation: a value in its own memory, and the first flight of a handshake. */
 static long try_work(int fd)
 {
 	AUTO_SECRET struct secret value = {0};

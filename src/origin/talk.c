@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What edge sends after its request, to the line; and what goes back. */
+/* Data of edge after its request, to the line; and the answer to edge. */
 #include "origin.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void talk_free(struct talk *t)
 	free(t);
 }
 
-/* What the exchange is after a step. */
+/* State of the exchange after a step. */
 enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
 
 static int put_data(struct origin *o, struct exchange *x, struct slice data)
@@ -49,7 +49,7 @@ static int put_end(struct origin *o, struct exchange *x, struct slice payload)
 	struct talk *t = x->talk;
 	struct http_headers trailers = {0};
 
-	/* A websocket's direction stays open for what comes after the 101. */
+	/* A websocket's direction stays open for data after the 101. */
 	if (t->up.may_switch && !t->is_said)
 		return -EBADMSG;
 	arena_reset(&o->arena);
@@ -84,7 +84,7 @@ static int on_frame(struct origin *o, struct exchange *x, const struct canon_fra
 
 static enum step on_edge_end(struct origin *o, struct exchange *x)
 {
-	if (x->state != EXCHANGE_RAW) { /* before the request's end */
+	if (x->state != EXCHANGE_RAW) { /* before the end of the request */
 		exchange_finish(o, x);
 		return STEP_OVER;
 	}
@@ -93,7 +93,7 @@ static enum step on_edge_end(struct origin *o, struct exchange *x)
 	return x->line->ops->end(o, x, NULL) < 0 ? STEP_WAITS : STEP_MOVED;
 }
 
-/* What sign.c has kept, to the line. */
+/* Sends the content that sign.c kept. */
 static enum step send_due(struct origin *o, struct exchange *x)
 {
 	const struct http_headers none = {0};
@@ -175,7 +175,7 @@ bool talk_flush(struct origin *o, struct exchange *x)
 		exchange_finish(o, x);
 		return false;
 	}
-	if (r == 0 && answer_has_more(x)) /* after the others: set again, an event is told again */
+	if (r == 0 && answer_has_more(x)) /* set again, the event is reported again */
 		(void)!loop_mod(&o->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(o, x, ORIGIN_EV_EDGE));
 	if (x->talk->is_done && r == 0) {
@@ -187,8 +187,8 @@ bool talk_flush(struct origin *o, struct exchange *x)
 	return true;
 }
 
-/* What the line did not read or holds because edge did not read. The line has noted it: room may
- * have come from another flush than the caller's. */
+/* Data that the line did not read, or holds, because edge did not read. The line has noted it:
+ * another flush may have made the room. */
 static void resume_line(struct origin *o, struct exchange *x)
 {
 	struct line *l = x->line;
@@ -225,14 +225,14 @@ void talk_pump(struct origin *o, struct exchange *x)
 		resume_line(o, x);
 		return;
 	}
-	/* Setting an edge-triggered event again tells it again. */
+	/* Setting an edge-triggered event again reports it again. */
 	if (x->gen == gen && x->edge_fd >= 0)
 		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
 }
 
-/* ---- content that is kept ---- */
+/* ---- kept content ---- */
 
-/* 1 at its end. */
+/* Returns 1 at its end. */
 static int keep_frame(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
 	struct talk *t = x->talk;
@@ -286,7 +286,7 @@ void talk_keep(struct origin *o, struct exchange *x)
 		if (r == 0)
 			exchange_set_timer(o, x, ORIGIN_BODY_MS);
 	}
-	if (r == 0) /* more is there: come back after the others */
+	if (r == 0) /* more data: continue after other events */
 		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
 	else if (r == 1)
 		exchange_on_kept(o, x);

@@ -13,27 +13,27 @@
 
 #include "src/origin/state/state.h"
 
-/* answer.c: what goes to edge. -EBADMSG: it cannot be passed on. */
+/* answer.c: output to edge. -EBADMSG: it cannot be forwarded. */
 int answer_put_head(struct exchange *x, struct http_resp *resp) MUST_CHECK;
 int answer_put_data(struct exchange *x, struct slice data) MUST_CHECK;
 int answer_put_end(struct exchange *x, struct http_headers *trailers) MUST_CHECK;
 
-/* scrub.c: every byte of an answer passes here, and may be changed or held back, on its way to the
- * answer_put_* functions. -EBADMSG: it cannot be searched, the exchange fails. */
+/* scrub.c: every byte of an answer is searched here before the answer_put_* functions, and may be
+ * changed or delayed. -EBADMSG: it cannot be searched, the exchange fails. */
 int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *resp) MUST_CHECK;
 int answer_scrub(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 int answer_scrub_end(
 	struct origin *o, struct exchange *x, struct http_headers *trailers) MUST_CHECK;
 /* Bytes of a websocket, which have no frames around them. */
 int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
-/* What was kept back of them. */
+/* Sends the data that was held back. */
 int answer_scrub_raw_end(struct exchange *x) MUST_CHECK;
 void answer_scrub_done(struct origin *o, struct exchange *x);
-/* A decoder has more than edge had room for: answer_scrub_more continues when there is room. The
- * answer's end may be waiting behind it. */
+/* A decoder has more output than edge had room for: answer_scrub_more continues when there is room.
+ * The answer's end may wait behind it. */
 bool answer_has_more(const struct exchange *x);
 int answer_scrub_more(struct origin *o, struct exchange *x) MUST_CHECK;
-/* Nothing came for a moment. True: bytes were put into to_edge. */
+/* No data arrived for a moment. Returns true if it added data to to_edge. */
 bool answer_on_idle(struct exchange *x) MUST_CHECK;
 /* A text of x's response that was held here, in place; adds to *n_removed. */
 int answer_scrub_kept(struct origin *o, struct exchange *x, uint8_t *text, size_t n,
@@ -44,11 +44,11 @@ bool answer_has_room(const struct exchange *x);
 const char *capture_why(const struct exchange *x, const char *otherwise);
 
 /* sweep.c */
-/* x is about to be sent with v: its response will be searched for it. -EBADMSG: it cannot be. */
+/* x is about to be sent with v: its response will be searched for it. -EBADMSG: impossible. */
 int sweep_pin(struct origin *o, struct exchange *x, const struct value *v) MUST_CHECK;
-/* A value came: responses are searched for it from here on. */
+/* A new value: responses are searched for it from here on. */
 void sweep_change(struct origin *o);
-/* v is here and will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED others
- * came. */
+/* v will be wiped: responses are searched for it until ORIGIN_MAX_RETIRED newer ones were
+ * retired. */
 void sweep_retire(struct origin *o, const struct value *v);
 void sweep_done(struct origin *o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses that hold fresh credentials in fields which the service's rules `capture` name. Runs
- * in sbx-origin; reads a server's content, which holds those credentials. Head and content are
- * held until the content is whole; then the values become '*', the rest goes to edge as it is,
- * and the last values are searched for in later responses. */
+/* Responses with new credentials in fields that the service's `capture` rules name. Runs in
+ * sbx-origin; input: a server's content with those credentials. Head and content are held until the
+ * content is complete. Then the values become '*', the rest is sent to edge unchanged, and later
+ * responses are searched for the last values. */
 #include "capture.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ int capture_begin(struct exchange *x, const struct http_resp *resp)
 	return 1;
 }
 
-/* realloc would leave what is secret behind. */
+/* realloc would leave a copy of the secret. */
 static int grow_capture(struct origin *o, struct capture *c, size_t n)
 {
 	size_t size = MAX(c->size, FIRST_ROOM);

@@ -16,12 +16,12 @@
 /* A final head of x's response: 1 when it and the content are held, 0 when it continues. */
 int capture_begin(struct exchange *x, const struct http_resp *resp) MUST_CHECK;
 int capture_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
-/* The content is whole: takes the fields out, and gives their number and the head. Its text is
- * x's. */
+/* The content is complete: blanks the fields, and returns their number and the head. x owns its
+ * text. */
 int capture_open(
 	struct origin *o, struct exchange *x, struct http_resp *ret_head, size_t *ret_n) MUST_CHECK;
 bool capture_is_open(const struct exchange *x);
-/* Of the clean content what was not passed on; empty at its end. */
+/* Clean content that was not sent yet; empty at its end. */
 struct slice capture_next(const struct exchange *x, size_t max);
 void capture_passed(struct exchange *x, size_t n);
 void capture_free(struct origin *o, struct exchange *x);

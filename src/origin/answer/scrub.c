@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an answer is searched for the value before edge has it: heads, content and
- * trailers. Content that is coded anyway (identity was asked for) is decoded first, and
- * continues decoded. What comes out of a decoder may be much more than went in, so bytes wait
- * here, coded, until edge has read; meanwhile nothing more is read from the server. */
+/* Searches an answer for the value before edge gets it: heads, content and trailers. Content that
+ * is coded anyway (identity was requested) is decoded first, and forwarded decoded. Decoded data
+ * may be much larger, so coded data waits here until edge has read; meanwhile nothing more is read
+ * from the server. */
 #include "answer.h"
 
 #include <assert.h>
@@ -14,20 +14,20 @@
 #include "lib/secret/scrub/unpack.h"
 #include "sweep.h"
 
-#define MAX_CODED (2 * OUT_READ) /* what a line may bring after it was told that there is room */
-/* What one step of a decoder can become on its way to edge. */
+#define MAX_CODED (2 * OUT_READ) /* maximum data of a line after it was given room */
+/* Maximum output to edge of one step of a decoder. */
 #define STEP_ROOM (OUT_READ + SCRUB_MAX_HOLD + CANON_MAX_END + 8 * CANON_FRAME_HEADER)
 static_assert(STEP_ROOM < OUT_MAX, "an empty queue has room for a step");
 
 struct scrub_state {
 	struct sweep *sweep;
-	uint32_t n_changes; /* of the values, when it was made */
+	uint32_t n_changes; /* of the values, at its creation */
 	struct scrub stream;
-	struct unpack *unpack; /* NULL: as it comes */
+	struct unpack *unpack; /* NULL: not coded */
 	uint8_t *coded;
 	size_t n_coded, at_coded;
 	bool is_full; /* the decoder has more, edge has no room */
-	uint8_t *end; /* the END frame, when it came before the content was decoded */
+	uint8_t *end; /* END frame that arrived before the content was decoded */
 	size_t n_end;
 	uint32_t n_in_heads;  /* hits in headers */
 	uint64_t n_in_fields; /* captured */
@@ -48,7 +48,7 @@ static int state_new(struct origin *o, struct exchange *x)
 	return 0;
 }
 
-/* What is left of it is searched for all values that are here now as well. */
+/* The rest is also searched for all current values. */
 static int state_join(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = x->scrub;
@@ -63,7 +63,7 @@ static int state_join(struct origin *o, struct exchange *x)
 	return 0;
 }
 
-/* Values came or were replaced since it began. */
+/* Values were added or replaced since it began. */
 static int state_renew(struct origin *o, struct exchange *x)
 {
 	return x->scrub->n_changes == o->n_changes ? 0 : state_join(o, x);
@@ -95,7 +95,7 @@ static void count_scrub(struct exchange *x)
 	x->result.n_removed = (uint32_t)MIN(n, UINT32_MAX);
 }
 
-/* In place: the text of an answer is in the memory of its reader, which is ours. */
+/* In place: the text of an answer is in the reader's memory, which origin owns. */
 static void scrub_headers(struct exchange *x, struct http_headers *headers)
 {
 	const struct scrub_set *set = sweep_set(x->scrub->sweep);
@@ -105,8 +105,7 @@ static void scrub_headers(struct exchange *x, struct http_headers *headers)
 
 		x->scrub->n_in_heads +=
 			(uint32_t)scrub_text(set, (uint8_t *)h->value.p, h->value.n);
-		/* '*' may stand in a name; in lower case a value is seldom itself, so that is
-		 * rare */
+		/* '*' is valid in a name; a value in lower case rarely matches, so this is rare */
 		x->scrub->n_in_heads += (uint32_t)scrub_text(set, (uint8_t *)h->name.p, h->name.n);
 	}
 	count_scrub(x);
@@ -122,7 +121,7 @@ static void remove_header(struct http_headers *headers, const char *name)
 	headers->n = n;
 }
 
-/* What was said about the coded bytes is not true of the decoded ones. */
+/* Removes headers that are true only for the coded data. */
 static void forget_coding(struct http_resp *resp)
 {
 	static const char *const names[] = {"content-encoding", "content-length", "content-md5",
@@ -227,7 +226,7 @@ static int take_scrub(struct origin *o, struct exchange *x, struct slice data)
 	return x->capture ? capture_keep(o, x, data) : feed_scrub(x, data, answer_put_data);
 }
 
-/* What looks like the beginning of a value does not wait for longer than this. */
+/* Data that looks like the beginning of a value is held no longer than this. */
 static void set_idle(struct origin *o, struct exchange *x)
 {
 	const struct scrub *s = &x->scrub->stream;
@@ -304,7 +303,7 @@ static int pour_scrub(struct exchange *x)
 	return 0;
 }
 
-/* All of the content came: what was held of it continues. */
+/* The content is complete: forwards what was held. */
 static int let_go(struct origin *o, struct exchange *x)
 {
 	struct scrub_state *s = x->scrub;
@@ -320,7 +319,7 @@ static int let_go(struct origin *o, struct exchange *x)
 	if (r < 0)
 		return r;
 	s->n_in_fields = n;
-	/* the server may say them in other places, too */
+	/* the server may repeat them elsewhere */
 	if (n && state_join(o, x) < 0)
 		return -EBADMSG;
 	scrub_headers(x, &resp.headers);
@@ -381,7 +380,7 @@ int answer_scrub_end(struct origin *o, struct exchange *x, struct http_headers *
 		return -EBADMSG;
 	if (!s->is_full)
 		return put_last(x, trailers);
-	/* Its text will be gone when its turn comes. */
+	/* Copied: the text will be freed before it is sent. */
 	struct wr wr = wr_init(
 		xmalloc(CANON_MAX_END + CANON_FRAME_HEADER), CANON_MAX_END + CANON_FRAME_HEADER);
 
@@ -401,7 +400,7 @@ bool answer_has_room(const struct exchange *x)
 {
 	size_t n_held = x->scrub ? x->scrub->stream.n_hold : 0;
 
-	if (x->token) /* it is held here, and bounded */
+	if (x->token) /* held here, and limited */
 		return true;
 	if (answer_has_more(x))
 		return false;

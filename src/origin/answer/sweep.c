@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values that the server's responses are searched for. Runs in sbx-origin; holds
- * credentials, and sees no bytes of a peer. A response is searched for what was sent with its
- * request (sweep_pin), for every value that is here while it comes, and for the last ones that
- * were here before: a token that was renewed is often still good, and a server may show other
- * requests. So neither a renewal nor a value that is asked for again leaves a response without
- * the value to search for. A request whose value cannot be searched for is not sent. */
+/* The values that responses are searched for. Runs in sbx-origin; holds credentials, and sees no
+ * data of a peer. A response is searched for the values sent with its request (sweep_pin), for
+ * every current value, and for the last earlier ones: a renewed token is often still valid, and a
+ * server may show other requests. So a response is searched after a renewal or a repeated request
+ * of the value too. A request whose value cannot be searched for is not sent. */
 #include "sweep.h"
 
 #include <assert.h>
@@ -59,7 +58,7 @@ static struct sweep *make_sweep(const struct values *v, const struct sweep *like
 	return w;
 }
 
-/* ---- what is in one ---- */
+/* ---- contents ---- */
 
 static bool has_sweep(const struct slice *list, size_t n, struct slice value)
 {
@@ -69,15 +68,15 @@ static bool has_sweep(const struct slice *list, size_t n, struct slice value)
 	return false;
 }
 
-/* What is too short is not searched for. */
+/* Short values are not searched for. */
 static void add_sweep(struct values *v, struct slice value, size_t max)
 {
 	if (v->n < max && value.n >= SCRUB_MIN && !has_sweep(v->list, v->n, value))
 		v->list[v->n++] = value;
 }
 
-/* The value, what stands behind its first ':' (a password may have more of them), and what stands
- * behind each ':' or line end in it: the password of a user, the key of an id. */
+/* The value, the part after its first ':' (a password may contain more), and the part after each
+ * ':' or line end: the password of a user, the key of an id. */
 static void add_parts(struct values *v, struct slice value)
 {
 	const uint8_t *colon = value.n ? memchr(value.p, ':', value.n) : NULL;
@@ -104,8 +103,8 @@ static void add_parts(struct values *v, struct slice value)
 	}
 }
 
-/* Just these values; making one takes milliseconds, and one that is asked for again is often the
- * same. */
+/* Whether it is for exactly these values: building one takes milliseconds, and the value is often
+ * the same. */
 static bool is_for(const struct sweep *w, const struct values *v)
 {
 	struct slice list[SCRUB_MAX_VALUES];
@@ -117,7 +116,7 @@ static bool is_for(const struct sweep *w, const struct values *v)
 	return n == v->n;
 }
 
-/* What is here now and was here before. NULL: it cannot be searched for. */
+/* Current and earlier values. NULL: they cannot be searched for. */
 static struct sweep *current_sweep(struct origin *o)
 {
 	struct values v = {0};
@@ -229,8 +228,8 @@ void sweep_retire(struct origin *o, const struct value *v)
 	o->n_retired++;
 }
 
-/* Responses that have begun are not searched for it, but for the one that had it: what a guest
- * can bring about as often as it likes must not fill their sets. */
+/* Responses that have begun are not searched for it, except the one that contained it: the guest
+ * can trigger this at will, and must not fill their sets. */
 void sweep_capture(struct origin *o, struct slice value)
 {
 	struct secret *oldest = &o->captured[o->n_captures % ORIGIN_MAX_CAPTURED];

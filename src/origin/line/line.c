@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections to the one server: wanted from the keeper, verified, given to exchanges, kept for
- * the next ones. */
+/* Connections to the one server: requested from the keeper, verified, used by exchanges, kept for
+ * later ones. */
 #include "protocol.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static bool is_waiting(const struct exchange *x, bool h1_only)
 	return x->state == EXCHANGE_LINE && needs_h1(x) == h1_only;
 }
 
-/* The one that has waited longest, behind `after`. */
+/* The longest waiting exchange after `from`. */
 static struct exchange *next_waiting(struct origin *o, uint64_t from)
 {
 	struct exchange *found = NULL;
@@ -81,8 +81,8 @@ static struct exchange *next_waiting(struct origin *o, uint64_t from)
 	return found;
 }
 
-/* Without another line all who wait would wait for the same: they are told at once. With one, only
- * the first is, so that each failure ends somebody's waiting. */
+/* Without another line, all waiting exchanges fail immediately. With one, only the first fails, so
+ * that each failure ends one wait. */
 static void fail_line(
 	struct origin *o, struct line *l, enum origin_outcome outcome, const char *why)
 {
@@ -113,7 +113,7 @@ static struct line *find_line(struct origin *o, const struct exchange *x)
 			continue;
 		if (needs_h1(x) && l->ops->kind != LINE_H1)
 			continue;
-		/* what failed on one that had served goes to a new one */
+		/* a failure on a used line is retried on a new one */
 		if (x->n_tries && (l->n_served || l->n_exchanges))
 			continue;
 		return l;
@@ -134,7 +134,7 @@ static unsigned count_pending(const struct origin *o, bool h1_only)
 	return n;
 }
 
-/* A free place, if need be that of a line which nobody uses. */
+/* Returns a free slot, if necessary of an idle line. */
 static struct line *find_place(struct origin *o)
 {
 	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++) {
@@ -150,8 +150,8 @@ static struct line *find_place(struct origin *o)
 	return NULL;
 }
 
-/* Until it is known that the server speaks one exchange at a time, one line is wanted, not one
- * for each. */
+/* Until the server is known to serve one exchange at a time, one line is requested, not one per
+ * exchange. */
 static void want_line(struct origin *o, unsigned n_waiting, bool h1_only)
 {
 	unsigned most = h1_only || o->spoken == LINE_H1 ? n_waiting : MIN(n_waiting, 1);
@@ -187,7 +187,7 @@ void line_serve(struct origin *o)
 	}
 	want_line(o, n_waiting[0], false);
 	want_line(o, n_waiting[1], true);
-	/* What lines were dropped for is served already. */
+	/* Exchanges of dropped lines are served already. */
 	o->lines_due = o->lines_due && next_waiting(o, 0) && !o->control.is_due;
 }
 
@@ -309,7 +309,7 @@ void line_on_event(struct origin *o, struct loop_key key)
 
 void line_again(struct origin *o, struct line *l)
 {
-	/* OpenSSL may have bytes that the socket has no more, so that epoll would be silent */
+	/* OpenSSL may have buffered data, for which epoll reports nothing */
 	set_timer(o, l, 0);
 }
 

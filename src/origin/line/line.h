@@ -14,9 +14,9 @@
 #include "src/origin/state/state.h"
 
 /* line.c */
-/* Gives lines to the exchanges that wait, in their order, and WANTs more. */
+/* Assigns lines to waiting exchanges, in order, and sends WANT for more. */
 void line_serve(struct origin *o);
-/* Whether a connection stands. */
+/* Whether a connection is established. */
 bool line_has_any(const struct origin *o);
 int line_on_socket(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void line_on_event(struct origin *o, struct loop_key key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1.1 on a line: one exchange at a time. The head, which has the credential, is written
- * from memory of its own that is locked and wiped. */
+/* HTTP/1.1 on a line: one exchange at a time. The head, which contains the credential, is written
+ * from separate memory that is locked and wiped. */
 #include "protocol.h"
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 #include "src/origin/answer/answer.h"
 
 #define ROUNDS 16	/* then the others have their turn */
-#define SPARE 1024	/* of a head, beside what the request has */
+#define SPARE 1024	/* of a head, in addition to the request */
 #define HEAD_ROOM 16384 /* kept for the next head; a larger one is created again */
 
 struct h1 {
 	struct exchange *x;
 	struct secret head;
 	size_t head_at;
-	struct out out; /* content, behind the head */
+	struct out out; /* content, after the head */
 	struct arena arena;
 	struct http1 reader;
 	uint64_t n_read;
@@ -52,7 +52,7 @@ static bool can_take(const struct line *l)
 	return l->n_exchanges == 0;
 }
 
-/* Nobody uses it: whatever comes is too much, and an end is the end. False when it was dropped. */
+/* An idle line: data is a violation, and end-of-file ends it. Returns false if it was dropped. */
 static bool check_idle(struct origin *o, struct line *l)
 {
 	uint8_t one;
@@ -95,12 +95,12 @@ static void flush_request(struct origin *o, struct line *l, struct h1 *h)
 
 	if (r == 0 || r == -EAGAIN)
 		return;
-	/* It may have answered before it stopped to read. */
+	/* The server may have answered before it stopped reading. */
 	h->is_deaf = true;
 	secret_cut(&h->head, 0);
 	h->head_at = 0;
 	out_done(&h->out);
-	h->x->talk->is_deaf = true; /* its answer may still come */
+	h->x->talk->is_deaf = true; /* its answer may still arrive */
 }
 
 static size_t size_of(const struct http_req *req)
@@ -138,7 +138,7 @@ static int start_h1(struct origin *o, struct line *l, struct exchange *x)
 	uint8_t one;
 	int r;
 
-	/* The server may have closed it while nobody looked. */
+	/* The server may have closed it while it was idle. */
 	if (line_recv(l, &one, 1) != -EAGAIN) {
 		l->is_closing = true;
 		return -EPIPE;
@@ -202,7 +202,7 @@ static int body_h1(struct origin *o, struct exchange *x, struct slice bytes)
 	return r;
 }
 
-/* A websocket's direction has its own end. */
+/* Each direction of a websocket ends separately. */
 static void say_end(struct line *l, const struct h1 *h)
 {
 	if (h->is_raw && h->said_all && out_len(&h->out) == 0 && !h->is_deaf &&
@@ -228,7 +228,7 @@ static int end_h1(struct origin *o, struct exchange *x, const struct http_header
 	return 0;
 }
 
-/* It may be used again when question and answer are both at their end, and nothing came behind. */
+/* The line can be reused if request and answer are both complete, and no data follows. */
 static void leave_h1(struct origin *o, struct line *l, struct exchange *x)
 {
 	struct h1 *h = l->proto;
@@ -272,7 +272,7 @@ static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
 	bool untouched = h->n_read == 0 && l->n_served > 0;
 	struct http1_event ev;
 
-	/* It takes no more exchanges, whatever becomes of this one. */
+	/* The line takes no more exchanges, whatever the result of this one. */
 	l->is_closing = true;
 	h->keep = false;
 	if (h->is_raw && r == 0)
@@ -312,7 +312,7 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 	return o->ops->flush(o, h->x) ? TURN_MOVED : TURN_OVER;
 }
 
-/* The exchange has left; the line may be there still, and what ended it may be told already. */
+/* The exchange has left; the line may still exist, and its error may be reported already. */
 static void after_h1(struct origin *o, struct line *l, uint32_t gen)
 {
 	if (l->gen == gen && l->state == LINE_READY && l->n_exchanges == 0)

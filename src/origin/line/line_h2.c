@@ -12,7 +12,7 @@
 
 static uint8_t buf[LINE_READ];
 
-/* ---- memory of the session: what is freed is wiped ---- */
+/* ---- memory of the session: wiped when freed ---- */
 
 static void *get_h2(size_t n, void *user)
 {
@@ -109,7 +109,7 @@ void h2_break(struct h2_line *h, const char *why)
 
 /* ---- bytes out ---- */
 
-/* Frames are joined, so that a small one is no write of its own. */
+/* Joins frames, so that a small one is not a separate write. */
 static int fill_h2(struct h2_line *h)
 {
 	while (h->out_n < H2_SEND) {
@@ -140,20 +140,20 @@ static void flush_h2(struct h2_line *h)
 		n = line_send(h->l, slice_of(h->out.p + h->out_at, h->out_n - h->out_at));
 		if (n == -EAGAIN)
 			return;
-		if (n < 0) { /* it may have answered before; the end of that is seen in reading */
+		if (n < 0) { /* it may have answered before; reading detects the end */
 			h->is_deaf = true;
 			h->l->is_closing = true;
 			return;
 		}
 		h->out_at += (size_t)n;
 		if (h->out_at == h->out_n) {
-			explicit_bzero(h->out.p, h->out_n); /* it may have had the credential */
+			explicit_bzero(h->out.p, h->out_n); /* it may contain the credential */
 			h->out_at = h->out_n = 0;
 		}
 	}
 }
 
-/* From where exchanges may not end: what is due is dealt with in a turn of the line's own. */
+/* For places where exchanges must not end: the line's next turn handles it. */
 static void flush_later(struct h2_line *h)
 {
 	flush_h2(h);
@@ -163,7 +163,7 @@ static void flush_later(struct h2_line *h)
 
 /* ---- requests ---- */
 
-/* A credential, or what else is nobody's business, does not stay in the tables of either side. */
+/* A credential, or other private data, is not put into the header tables of either side. */
 static bool is_secret(const struct exchange *x, struct slice name)
 {
 	static const char *const names[] = {"authorization", "cookie", "x-amz-security-token"};
@@ -267,7 +267,7 @@ static int start_h2(struct origin *o, struct line *l, struct exchange *x)
 	explicit_bzero(h->req_arena.block, h->req_arena.n); /* of a presigned URL */
 	if (s->id < 0) {
 		s->id = 0;
-		l->is_closing = true; /* it has no more numbers */
+		l->is_closing = true; /* stream ids are used up */
 		h2_free_stream(s);
 		x->stream = NULL;
 		return -EPIPE;
@@ -339,7 +339,7 @@ static int end_h2(struct origin *o, struct exchange *x, const struct http_header
 	return 0;
 }
 
-/* ---- what else nghttp2 tells about the way out ---- */
+/* ---- other send callbacks of nghttp2 ---- */
 
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -427,7 +427,7 @@ static void done_h2(struct origin *o, struct line *l)
 
 	while (h->first) {
 		if (h->first->x)
-			h->first->x->stream = NULL; /* line_drop tells it */
+			h->first->x->stream = NULL; /* line_drop reports it */
 		h->first->id = 0;
 		h2_free_stream(h->first);
 	}
@@ -465,7 +465,7 @@ static void leave_h2(struct origin *o, struct line *l, struct exchange *x)
 	}
 	out_done(&s->up);
 	bufq_done(&s->held);
-	/* What has both its ends closes by itself. */
+	/* A stream with both ends closes without a reset. */
 	if (!s->up_said || !s->has_end)
 		(void)nghttp2_submit_rst_stream(
 			h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
@@ -477,7 +477,7 @@ static void leave_h2(struct origin *o, struct line *l, struct exchange *x)
 
 enum turn { TURN_WAITS, TURN_MOVED, TURN_OVER };
 
-/* nghttp2 does not tell of frames that it does not know: what is left of the bytes is theirs. */
+/* nghttp2 does not report unknown frames: the rest of the data belongs to them. */
 static void count_noise(struct h2_line *h, size_t n)
 {
 	size_t carried = MIN(h->n_carried, n);
@@ -518,7 +518,7 @@ static void refill_noise(struct h2_line *h)
 	h->noise_ms = now;
 }
 
-/* Everything on it ends; then it is dropped. */
+/* Ends everything on the line, then drops it. */
 static void fail_all(struct h2_line *h)
 {
 	h->is_walking = true;
@@ -531,7 +531,7 @@ static void fail_all(struct h2_line *h)
 	h->is_walking = false; /* line_drop frees them */
 }
 
-/* nghttp2 has said GOAWAY because of what the server did, and reads no more. */
+/* nghttp2 has sent GOAWAY because of a violation, and reads no more. */
 static bool has_given_up(const struct h2_line *h)
 {
 	const struct h2_stream *s = h->first;
@@ -565,15 +565,15 @@ static void pump_h2(struct origin *o, struct line *l)
 		line_drop(o, l);
 		return;
 	}
-	if (l->n_exchanges == 1 && was_idle) { /* nobody but us holds it */
+	if (l->n_exchanges == 1 && was_idle) { /* only this function holds it */
 		line_release(o, l);
 		if (turn == TURN_MOVED || l->is_closing)
-			line_drop(o, l); /* it talks to nobody, and does not stop */
+			line_drop(o, l); /* it sends without end to no exchange */
 		return;
 	}
 	if (l->n_exchanges > 1 && turn == TURN_MOVED)
 		line_again(o, l);
-	/* Settling gives held bytes on, which opens the server's window: it waits for that
+	/* Settling forwards held data, which opens the server's window: the server waits for that
 	 * update. */
 	flush_later(h);
 	if (line_release(o, l) == 0)

@@ -28,16 +28,16 @@
 #define H2_MAX_STREAMS 100
 #define H2_WINDOW (128 * 1024)	      /* of a stream at its start */
 #define H2_MAX_WINDOW (1024 * 1024)   /* of one whose reader is fast */
-#define H2_SPARE_WINDOW (4096 * 1024) /* what all streams of a line may grow */
+#define H2_SPARE_WINDOW (4096 * 1024) /* growth limit of all streams of a line */
 #define H2_LINE_WINDOW (4096 * 1024)
 #define H2_MAX_UP (4 * OUT_READ) /* of a request's content that waits */
 #define H2_MAX_INTERIM 32	 /* 1xx answers to one request */
 #define H2_MAX_BOMB (4 * HTTP_MAX_HEAD)
-/* Such frames at once, and then one each millisecond; a frame and H2_NOISE_BYTES of it count one
- * each. */
+/* Limit for such frames: a burst, then one per millisecond; a frame and H2_NOISE_BYTES of it count
+ * as one each. */
 #define H2_NOISE 4000
 #define H2_NOISE_BYTES 16
-#define H2_EXPECT_MS 1000 /* for a 100: some servers of HTTP/2 never say it */
+#define H2_EXPECT_MS 1000 /* for a 100: some HTTP/2 servers never send it */
 #define H2_SEND 16384
 #define H2_SEND_ROOM (H2_SEND + 24576) /* and one frame more */
 
@@ -49,12 +49,12 @@ struct h2_stream {
 	uint32_t close_code;
 	/* the request */
 	struct out up;
-	uint64_t n_up; /* bytes of content that were taken */
+	uint64_t n_up; /* bytes of content that were accepted */
 	struct arena up_arena;
 	struct http_headers up_trailers;
-	bool up_ended, up_said; /* edge has said its end; it went out */
+	bool up_ended, up_said; /* edge has ended; that was sent */
 	bool is_full;		/* edge is not read until there is room */
-	bool is_unsent;		/* the head never went out */
+	bool is_unsent;		/* the head was never sent */
 	uint64_t expect_until_ms;
 	uint64_t n_read_before; /* of the line, at its start */
 	/* the answer */
@@ -81,21 +81,21 @@ struct h2_line {
 	size_t out_n, out_at;
 	uint64_t n_read;
 	size_t spare_window;
-	int64_t noise;	    /* what is left of it */
+	int64_t noise;	    /* remaining budget */
 	uint64_t n_carried; /* bytes of frames that carry something, not read yet */
 	uint64_t n_wasted;  /* of the others, not counted yet */
 	uint64_t noise_ms;
 	bool in_recv, is_deaf;
-	bool is_walking; /* somebody goes through `first`: no stream is freed */
+	bool is_walking; /* `first` is being walked: no stream is freed */
 	bool is_due;	 /* h2_settle has something to do */
-	const char *why; /* why it is broken; NULL: it is not */
+	const char *why; /* why it is broken; NULL: not broken */
 };
 
 /* line_h2_answer.c */
 void h2_set_answer_callbacks(nghttp2_session_callbacks *callbacks);
-/* What ended, timed out or has room again, told to the exchanges. The line is held. */
+/* Reports ends, timeouts and room to the exchanges. The line is held. */
 void h2_settle(struct h2_line *h);
-/* Gives what was held back, as far as edge takes it. False when the exchange has left. */
+/* Forwards held data as far as edge has room. Returns false if the exchange has left. */
 bool h2_give_held(struct h2_stream *s) MUST_CHECK;
 
 /* line_h2.c */
@@ -103,5 +103,5 @@ void h2_free_stream(struct h2_stream *s);
 /* Frees the streams that are closed and whose exchange has left. Not while the list is walked. */
 void h2_sweep(struct h2_line *h);
 size_t h2_room(const struct h2_stream *s);
-/* The line is broken: everything on it ends with the reason. */
+/* The line is broken: ends everything on it with the reason. */
 void h2_break(struct h2_line *h, const char *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says in HTTP/2; see line_h2.h. */
+/* HTTP/2 answers of the server; see line_h2.h. */
 #include "line_h2.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static void fail_stream(struct h2_stream *s, const char *why)
 
 /* ---- content ---- */
 
-/* A reader that keeps up gets more at once, while there is some to give. */
+/* A fast reader gets a larger window, while the budget allows it. */
 static void widen_answer(struct h2_stream *s, size_t n)
 {
 	struct h2_line *h = s->h;
@@ -84,7 +84,7 @@ static int on_data(
 	struct h2_stream *s = of_answer(session, id);
 	struct slice data = slice_of(p, n);
 
-	/* The line's window is for all; what one stream holds back is bounded by its own. */
+	/* The line's window is shared; each stream's own window limits what it holds. */
 	(void)nghttp2_session_consume_connection(session, n);
 	if (!s) {
 		(void)nghttp2_session_consume_stream(session, id, n);
@@ -157,7 +157,7 @@ static void on_interim(struct h2_stream *s, struct http_resp *resp)
 		return;
 	}
 	s->expect_until_ms = 0;
-	/* One waits for edge at most: a final head must always find room. */
+	/* At most one waits for edge: a final head must always find room. */
 	if (out_len(&s->x->to_edge) > 0)
 		return;
 	s->is_due = h->is_due = true;
@@ -198,7 +198,7 @@ static void on_trailers(struct h2_stream *s)
 		fail_stream(s, fault.why);
 		return;
 	}
-	/* The canonical form has them behind content of no said length only; so they are
+	/* The canonical form has trailers only after content without a length; so they are
 	 * dropped. */
 	if (s->kind != HTTP_BODY_CHUNKED)
 		list.n = 0;
@@ -218,7 +218,7 @@ static void on_trailers(struct h2_stream *s)
 
 /* ---- frames ---- */
 
-/* What carries nothing costs the server as little as us much. */
+/* Empty frames cost the server little and origin much. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2_line *h = user;
@@ -227,7 +227,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 			       (hd->length > 0 || hd->flags & NGHTTP2_FLAG_END_STREAM));
 
 	if (hd->type ==
-		NGHTTP2_PUSH_PROMISE) { /* nghttp2 minds only who has agreed to our settings */
+		NGHTTP2_PUSH_PROMISE) { /* nghttp2 rejects it only after our settings were acknowledged */
 		h2_break(h, "unexpected HTTP/2 push");
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
@@ -258,7 +258,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-/* Told in h2_settle: this comes from sending, too. */
+/* Reported in h2_settle: this is also called while sending. */
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
 {
 	struct h2_line *h = user;

@@ -12,13 +12,13 @@
 /* line.c */
 /* Closes it. No exchange may be on it any more. */
 void line_drop(struct origin *o, struct line *l);
-/* Asks for another turn: nothing new will come, and there was more to do. */
+/* Requests another turn without an event: there is more to do. */
 void line_again(struct origin *o, struct line *l);
-/* As line_again after a while, for a line that has exchanges; a turn that comes sooner stays. */
+/* As line_again after a while, for a line with exchanges; an earlier turn stays. */
 void line_wake(struct origin *o, struct line *l, uint64_t ms);
-/* While it is held a line is not dropped when its last exchange leaves. line_release gives the
- * number that is left; when it is 0 line_settle does what was put off: the line is kept for the
- * next ones, or dropped. */
+/* A held line is not dropped when its last exchange leaves. line_release returns the remaining
+ * number of holds; at 0 line_settle does the postponed work: the line is kept for later, or
+ * dropped. */
 static inline void line_hold(struct line *l)
 {
 	l->n_exchanges++;
@@ -32,14 +32,14 @@ void line_settle(struct origin *o, struct line *l);
 /* tls.c */
 /* Makes l->ssl over l->fd. */
 int tls_begin(struct origin *o, struct line *l) MUST_CHECK;
-/* 0 when it is verified (l->cert, l->ops), -EAGAIN, -EPROTO: no TLS, -EKEYREJECTED: not its
- * certificate; *ret_why says why. */
+/* Returns 0 if verified (l->cert, l->ops), -EAGAIN, -EPROTO without TLS, -EKEYREJECTED for a wrong
+ * certificate; *ret_why has the reason. */
 int tls_handshake(struct origin *o, struct line *l, const char **ret_why) MUST_CHECK;
 void tls_end(
 	struct line *l); /* not _free: OpenSSL 3.5 has one of that name, and is linked statically */
-/* Plain bytes: as many as there are, 0 at the proper end, -EAGAIN, -EPIPE when it was cut. */
+/* Reads plain data: its length, 0 at a proper end, -EAGAIN, -EPIPE if it was cut. */
 ssize_t line_recv(struct line *l, void *p, size_t n) MUST_CHECK;
-/* How many were taken, -EAGAIN, -EPIPE. After -EAGAIN the same bytes must come again. */
+/* Returns the bytes sent, -EAGAIN, -EPIPE. After -EAGAIN pass the same data again. */
 ssize_t line_send(struct line *l, struct slice bytes) MUST_CHECK;
 
 /* line_h1.c, line_h2.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS to the server. Verified against the roots that the keeper gave and nothing else: OpenSSL
- * opens no file and reads no configuration here. */
+/* TLS to the server. Verified only against the roots from the keeper: OpenSSL opens no file and
+ * reads no configuration here. */
 #include "protocol.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-/* What we speak, in the order of our wish. Another protocol is another row. */
+/* Supported protocols, in order of preference. */
 static const struct line_ops *const spoken[] = {&line_h2, &line_h1};
 
 /* ---- the roots ---- */
 
-/* One that cannot be read is passed over: the others still count. */
+/* An unreadable certificate is skipped: the others still apply. */
 static int add_roots(X509_STORE *store, struct slice text)
 {
 	BIO *bio = BIO_new_mem_buf(text.p, (int)text.n);
@@ -98,8 +98,7 @@ int tls_begin(struct origin *o, struct line *l)
 	return 0;
 }
 
-/* A server that chooses nothing speaks HTTP/1.1; one that chooses what was not offered is
- * refused by OpenSSL already. */
+/* A server without ALPN uses HTTP/1.1; OpenSSL rejects a protocol that was not offered. */
 static const struct line_ops *chosen_tls(const SSL *ssl)
 {
 	const unsigned char *name = NULL;
@@ -155,7 +154,7 @@ void tls_end(struct line *l)
 {
 	if (!l->ssl)
 		return;
-	/* one try to say that nothing more comes; nobody waits for the answer */
+	/* one attempt to send close_notify; the answer is not awaited */
 	if (SSL_is_init_finished(l->ssl))
 		(void)SSL_shutdown(l->ssl);
 	ERR_clear_error();

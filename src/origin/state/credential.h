@@ -20,14 +20,13 @@ struct value {
 	enum value_state state;
 	uint32_t id, gen;
 	int fd;
-	uint64_t until_ms; /* UINT64_MAX: kept */
+	uint64_t until_ms; /* UINT64_MAX: no expiry */
 	struct origin_need need;
-	bool need_due;	     /* the keeper did not read */
-	bool is_stale;	     /* there is another one since it was asked for */
-	struct secret bytes; /* a whole vault_frame */
-	struct secret
-		text[SERVICE_MAX_SLOTS]; /* as it stands in a slot's header; made on first use */
-	struct vault_frame frame;	 /* its value points into bytes */
+	bool need_due;			       /* the keeper did not read */
+	bool is_stale;			       /* replaced since it was requested */
+	struct secret bytes;		       /* a whole vault_frame */
+	struct secret text[SERVICE_MAX_SLOTS]; /* as in a slot's header; built on first use */
+	struct vault_frame frame;	       /* its value points into bytes */
 	struct loop_timer timer;
 };
 
@@ -36,10 +35,10 @@ struct token_store {
 	uint32_t id; /* of TOKENS; 0: none */
 	struct origin_tokens what;
 	int fd;	     /* its frame, while the keeper does not read */
-	bool is_due; /* TOKENS is still to be said */
+	bool is_due; /* TOKENS must still be sent */
 };
 
-/* One request to a token endpoint and its answer, each held until it is whole. */
+/* One request to a token endpoint and its answer, each held until it is complete. */
 struct token {
 	struct oauth_request req; /* points into body */
 	uint8_t *body;
@@ -53,7 +52,7 @@ struct token {
 	struct secret clean; /* the answer as edge gets it */
 	uint32_t expires_s;
 	uint32_t n_removed;
-	bool has_answer; /* it goes to edge, and to those that wait for this refresh */
+	bool has_answer; /* for edge, and for exchanges that wait for this refresh */
 	struct token_store store[2];
 };
 

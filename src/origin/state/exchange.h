@@ -2,8 +2,8 @@
 /*
  * exchange - one request of sbx-edge and its answer.
  *
- * How      exchange.c opens and ends an exchange, talk.c moves its bytes. The parts below get it as
- *          an argument and report what became of it through struct exchange_ops (ops.h).
+ * How      exchange.c opens and ends an exchange, talk.c moves its data. The parts below get it as
+ *          an argument and report its outcome through struct exchange_ops (ops.h).
  * Trust    Internal. An exchange may hold a credential in `filled` and `token`.
  */
 #pragma once
@@ -23,21 +23,21 @@ struct service_slot;
 enum exchange_state {
 	EXCHANGE_FREE,
 	EXCHANGE_HEAD,	 /* edge's request is awaited */
-	EXCHANGE_BODY,	 /* its content is kept until it is whole, to be signed */
+	EXCHANGE_BODY,	 /* keeping its content until it is complete, to sign it */
 	EXCHANGE_TOKEN,	 /* a token endpoint's: all of the content is awaited */
-	EXCHANGE_FLIGHT, /* a refresh: that of another exchange is awaited */
+	EXCHANGE_FLIGHT, /* a refresh: waiting for that of another exchange */
 	EXCHANGE_LINE,	 /* a line is awaited */
 	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
 	EXCHANGE_TALK,	 /* request and answer under way */
 	EXCHANGE_STORE,	 /* answered with tokens; the vault is awaited */
 	EXCHANGE_RAW,	 /* a websocket: bytes both ways */
-	EXCHANGE_ENDING, /* the last bytes to edge, then its end is awaited */
-	EXCHANGE_OVER,	 /* everything is closed; the keeper is still to be told */
+	EXCHANGE_ENDING, /* sending the last data to edge, then waiting for its close */
+	EXCHANGE_OVER,	 /* everything is closed; the report to the keeper is due */
 };
 
 /* One request and its answer. */
 struct talk {
-	uint8_t *head; /* the payload that req points into; kept while it may be sent again */
+	uint8_t *head; /* the payload that req points into; kept while a retry is possible */
 	size_t n_head;
 	struct arena req_arena;
 	struct http_req req; /* judged: no placeholder is in it */
@@ -46,8 +46,8 @@ struct talk {
 	struct ws ws;	   /* of EXCHANGE_RAW: where the server is in a frame */
 	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
 	bool is_deaf;	   /* the server takes no more of the request */
-	bool is_said;	   /* the answer's head went to edge */
-	bool is_done;	   /* the answer's end went to edge */
+	bool is_said;	   /* the answer's head was sent to edge */
+	bool is_done;	   /* the answer's end was sent to edge */
 };
 
 struct exchange {
@@ -56,16 +56,16 @@ struct exchange {
 	uint32_t gen;
 	uint64_t order; /* of their coming */
 	int edge_fd;
-	struct canon_reader frames; /* until the request is there */
+	struct canon_reader frames; /* until the request is complete */
 	struct talk *talk;
 	struct token *token; /* NULL: not for a token endpoint */
 	struct line *line;
 	void *stream;			 /* of the line's protocol */
-	const struct service_slot *slot; /* NULL: no credential goes into this request */
+	const struct service_slot *slot; /* NULL: this request gets no credential */
 	enum origin_which which;
-	struct secret filled; /* what sign.c made, until the head was sent */
+	struct secret filled; /* output of sign.c, until the head was sent */
 	unsigned n_tries;
-	unsigned n_lost; /* new lines that were closed before it was sent; ORIGIN_TRIES end it */
+	unsigned n_lost; /* new lines closed before it was sent; limit ORIGIN_TRIES */
 	struct out to_edge;
 	struct scrub_state *scrub; /* scrub.c's; NULL without one */
 	uint32_t captures;	   /* rules of the service for its response, a bit each */
@@ -74,15 +74,15 @@ struct exchange {
 	struct loop_timer scrub_timer;
 	uint64_t n_up, n_down;
 	struct loop_timer timer;
-	struct origin_result result; /* grows; said once */
+	struct origin_result result; /* accumulated; sent once */
 	bool result_due, result_said, closed_due;
-	bool edge_shut;	 /* nothing more is said to edge */
-	bool wants_h1;	 /* the server wants HTTP/1.1 for it */
+	bool edge_shut;	 /* nothing more is sent to edge */
+	bool wants_h1;	 /* the server requires HTTP/1.1 for it */
 	bool is_stopped; /* its line has more of the answer, which waits for answer_has_room */
 };
 
 /* state.c */
 struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind);
 void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms);
-/* Its request is judged and whole: it waits for a line. */
+/* Its request was checked and is complete: it waits for a line. */
 void exchange_want_line(struct origin *o, struct exchange *x);

@@ -11,15 +11,15 @@
 #include "lib/os/worker/control.h"
 #include "lib/wire/flow/out.h"
 
-#define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only ever says BUSY */
+#define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only reports BUSY */
 #define ORIGIN_HEAD_MS 10000		   /* for edge's request */
-#define ORIGIN_BODY_MS 60000		   /* for more of content that is kept */
+#define ORIGIN_BODY_MS 60000		   /* for more of kept content */
 #define ORIGIN_LINE_MS 60000		   /* for a connection, others' turns included */
 #define ORIGIN_HANDSHAKE_MS 10000
-#define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to ask a person */
+#define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to prompt */
 #define ORIGIN_READ_VALUE_MS 10000
 #define ORIGIN_IDLE_MS 900000	  /* of an exchange: models think for minutes */
-#define ORIGIN_KEEP_MS 55000	  /* a line that nobody uses; servers often say 60 s */
+#define ORIGIN_KEEP_MS 55000	  /* an idle line; servers often close after 60 s */
 #define ORIGIN_TOKEN_MS 60000	  /* for a token endpoint's answer */
 #define ORIGIN_FLIGHT_MS 90000	  /* for the answer to another user's refresh */
 #define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
@@ -30,18 +30,18 @@
 #define ORIGIN_MAX_RETIRED 4  /* values of before that responses are still searched for */
 #define ORIGIN_MAX_CAPTURED 4 /* the same of captured ones */
 #define ORIGIN_MAX_WHERE 288  /* text of a place in a request */
-#define LINE_MAX_IDLE 8	      /* lines that are kept for later */
+#define LINE_MAX_IDLE 8	      /* idle lines kept */
 #define LINE_READ OUT_READ
-/* A request is sent once. Only one without content, whose method is safe, may go a second time,
- * on a new line: when a line that had served before was closed before one byte of an answer
- * came. That is how servers end connections that they are tired of. */
+/* A request is sent once. Only one without content and with a safe method may be sent again, on a
+ * new line: if a line that had served before was closed before one byte of an answer. That is how
+ * servers close idle connections. */
 #define ORIGIN_TRIES 2
 
 enum origin_ev {
 	ORIGIN_EV_CONTROL,
 	ORIGIN_EV_EDGE,
 	ORIGIN_EV_TIMER, /* of an exchange */
-	ORIGIN_EV_SCRUB, /* bytes that are kept back have waited */
+	ORIGIN_EV_SCRUB, /* timeout of held data */
 	ORIGIN_EV_LINE,
 	ORIGIN_EV_LINE_TIMER,
 	ORIGIN_EV_VALUE,

@@ -21,15 +21,15 @@ enum line_kind { LINE_NONE, LINE_H1, LINE_H2 };
 
 enum line_state {
 	LINE_FREE,
-	LINE_WANTED,	/* WANT was said */
+	LINE_WANTED,	/* WANT was sent */
 	LINE_HANDSHAKE, /* TLS, and the certificate */
 	LINE_READY,	/* verified */
 };
 
 /*
- * What a protocol does on a line. on_event and resume may end exchanges through struct
+ * Operations of a protocol on a line. on_event and resume may end exchanges through struct
  * exchange_ops; leave and these two may drop the line by line_drop. start, body and end do neither.
- * Plain bytes go by line_recv and line_send.
+ * Plain data is read and written with line_recv and line_send.
  */
 struct line_ops {
 	enum line_kind kind;
@@ -39,17 +39,18 @@ struct line_ops {
 	void (*done)(struct origin *o, struct line *l); /* frees l->proto */
 	/* Whether one more exchange may be put on it now. */
 	bool (*can_take)(const struct line *l);
-	/* Sends the head of x->talk->req, which may hold the value. x->line is l
-	 * and counted in l->n_exchanges. 0, or negative: nothing was sent. */
+	/* Sends the head of x->talk->req, which may contain the value. x->line is l and counted in
+	 * l->n_exchanges. Returns 0, or negative if nothing was sent. */
 	int (*start)(struct origin *o, struct line *l, struct exchange *x);
 	/* How many bytes of content it takes from x now; the rest waits in edge's socket. When it
 	 * becomes more it calls on_room. */
 	size_t (*room)(const struct line *l, const struct exchange *x);
-	/* Of edge: at most OUT_READ bytes when room() was as much, whose number fits what the
-	 * head said; canon_flow has checked it. */
+	/* Data of edge: at most OUT_READ bytes if room() was as much; canon_flow has checked its
+	 * length against the head. */
 	int (*body)(struct origin *o, struct exchange *x, struct slice bytes);
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
-	/* The exchange leaves: it is answered, or given up by us or edge; perhaps never started. */
+	/* The exchange leaves: answered, or cancelled by origin or edge, possibly before its
+	 * start. */
 	void (*leave)(struct origin *o, struct line *l, struct exchange *x);
 	/* x has room for more of its answer again (answer_has_room), and the line had set
 	 * x->is_stopped. */

@@ -2,8 +2,8 @@
 /*
  * ops - callbacks of the parts: to exchange.c and talk.c, and to the keeper.
  *
- * How      main.c sets both tables. A part that has to stop calls fail or finish and does not use
- *          the exchange afterwards.
+ * How      main.c sets both tables. A part that must stop calls fail or finish and does not use the
+ *          exchange afterwards.
  * Trust    Internal.
  */
 #pragma once
@@ -17,14 +17,14 @@ struct origin;
 
 /* exchange.c and talk.c. */
 struct exchange_ops {
-	/* Edge gets a refusal of our own if it has no answer yet; the keeper gets the outcome. */
+	/* Sends edge an error if it has no answer yet, and the outcome to the keeper. */
 	void (*fail)(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 		const char *fmt, ...) PRINTF_LIKE(4, 5);
 	/* Closes everything now. */
 	void (*finish)(struct origin *o, struct exchange *x);
-	/* Sends what is in to_edge. False: the exchange is over. */
+	/* Sends the rest of to_edge. False: the exchange has ended. */
 	bool (*flush)(struct origin *o, struct exchange *x);
-	/* RESULT says DONE. */
+	/* Reports DONE. */
 	void (*tell_done)(struct origin *o, struct exchange *x);
 	/* A line exists and is verified: the value is next, or the request is sent. */
 	void (*take_line)(struct origin *o, struct exchange *x, struct line *l);
@@ -39,10 +39,10 @@ struct exchange_ops {
 	 * served others before. The exchange has left the line when it returns. */
 	void (*on_fail)(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 		bool untouched, const char *why);
-	/* As on_fail, and it is certain that the server has not begun, and no content was taken:
-	 * it is sent once more, on any line that fits. */
+	/* As on_fail, but the server certainly has not begun, and no content was consumed: it is
+	 * sent once more, on any suitable line. */
 	void (*on_refused)(struct origin *o, struct exchange *x, const char *why);
-	/* Its line was closed while it held it and nothing was sent on it. */
+	/* Its line was closed before anything was sent on it. */
 	void (*on_lost)(struct origin *o, struct exchange *x);
 	/* room() has grown. From on_event only, where no bytes are half read. */
 	void (*on_room)(struct origin *o, struct exchange *x);

@@ -30,19 +30,18 @@ struct origin {
 	uint64_t n_exchanges;
 	struct line lines[ORIGIN_MAX_CONNS];
 	uint32_t n_wants, n_needs;
-	enum line_kind spoken; /* what the server chose the last time */
+	enum line_kind spoken; /* protocol that the server chose last */
 	struct value value[ORIGIN_N_WHICH];
 	struct exchange *flight; /* the refresh that is under way */
 	struct token_memory memory;
 	uint32_t n_tokens;
-	struct sweep
-		*sweep; /* sweep.c's: what responses are searched for now; NULL: made when needed */
+	struct sweep *sweep; /* sweep.c: current set for responses; NULL: built when needed */
 	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
 	unsigned n_retired;
 	struct secret captured[ORIGIN_MAX_CAPTURED];
-	unsigned n_captures; /* that were put there */
+	unsigned n_captures; /* number of captures so far */
 	size_t n_captured;   /* bytes of responses that are held, see CAPTURE_MAX_KEPT */
-	bool is_sweep_old;   /* values changed since it was made */
+	bool is_sweep_old;   /* values changed since it was built */
 	uint32_t n_changes;  /* of the values that responses are searched for */
 	struct arena arena;  /* of one decoding */
 	size_t n_kept;	     /* bytes, see SIGN_MAX_KEPT */

@@ -76,7 +76,7 @@ static bool overrides_method(const struct http_req *req)
 	return has_override(req) || may_be_form(req);
 }
 
-/* Empty: it may be any. */
+/* Empty: any method. */
 static struct slice method_of(const struct http_req *req)
 {
 	return overrides_method(req) ? slice_of(NULL, 0) : req->method;
@@ -136,7 +136,7 @@ void refuse_help(const struct origin *o, enum origin_outcome outcome, char where
 
 	say_help(o, "store it on", where);
 	n = strlen(where);
-	/* With a credential there is nothing that the sandbox needs its own for. */
+	/* If a credential is set, the sandbox needs none of its own. */
 	if (outcome == ORIGIN_DENIED_FOREIGN && !o->config.has)
 		(void)snprintf(where + n, ORIGIN_MAX_WHERE - n,
 			"; or let this sandbox use its own: sbx secret own %.40s --sandbox %.64s",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that are signed (lib/secret/sigv4): what the guest signed is read before its
- * placeholders are removed, and signed again when the value is there. A body that must be hashed is
- * kept until it is whole; one in signed chunks is signed on its way. Either waits in `due` for
- * the line. */
+/* Requests that are signed again (lib/secret/sigv4): the guest's signature is parsed before its
+ * placeholders are removed, and replaced when the value is available. A body that must be hashed is
+ * kept until it is complete; one in signed chunks is signed while it is sent. Either waits in `due`
+ * for the line. */
 #include "sign.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 struct sign {
 	struct sigv4 s;
-	struct arena read; /* what s points into */
-	struct arena out;  /* what was made of the credential */
+	struct arena read; /* memory that s points into */
+	struct arena out;  /* data derived from the credential */
 	struct slice query;
 	bool had_query;
 	struct sigv4_chunks chunks;
@@ -23,7 +23,7 @@ struct sign {
 	uint8_t *due; /* content for the line */
 	size_t due_n, due_at, due_size;
 	bool is_kept;  /* due is the whole content */
-	bool is_ended; /* nothing comes behind it */
+	bool is_ended; /* no data follows */
 	struct err why;
 };
 
@@ -59,7 +59,7 @@ void sign_read(struct origin *o, struct exchange *x)
 	g = x->talk->sign = xcalloc(1, sizeof(*g));
 	arena_init(&g->read, READ_ARENA);
 	arena_init(&g->out, SIGV4_ARENA_SIZE);
-	/* One of them is the key's ID; what is said of the first counts. */
+	/* One of them is the key's ID; the error of the first is reported. */
 	for (size_t i = 0; i < o->service.n_envs && r < 0; i++) {
 		struct err err = {0};
 
@@ -85,7 +85,7 @@ const char *sign_refusal(struct exchange *x)
 	if (g->why.text[0])
 		return g->why.text;
 	if (g->s.form == SIGV4_UNSIGNED)
-		x->slot = NULL; /* whoever did not sign wants no credential */
+		x->slot = NULL; /* an unsigned request gets no credential */
 	return NULL;
 }
 
@@ -137,7 +137,7 @@ int sign_keep(struct origin *o, struct exchange *x, struct slice data)
 	return r;
 }
 
-/* Its length is known now, and servers of AWS want to know it. */
+/* Its length is known now, and AWS servers require it. */
 void sign_keep_end(struct exchange *x)
 {
 	struct sign *g = x->talk->sign;

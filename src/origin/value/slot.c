@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request carries, and the one place where the credential goes. Everything here works in
+/* Checks the contents of a request, and adds the credential in its one place. Everything works in
  * place: the text of the request is our own copy of edge's frame, and only becomes shorter. */
 #include "slot.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- whose credential ---- */
 
-/* Gateways that make variables of headers read x_api_key as x-api-key: it is judged as both. */
+/* Gateways that convert headers to variables read x_api_key as x-api-key: it is checked as both. */
 static enum service_verdict judge_header(const struct service *s, const struct http_header *h)
 {
 	enum service_verdict verdict = service_judge(s, SERVICE_IN_HEADER, h->name, h->value);
@@ -43,7 +43,7 @@ static void say_where(char *ret, const char *what, struct slice name)
 
 struct sifter {
 	const struct service *service;
-	bool is_bare; /* nothing could be put in place of a placeholder */
+	bool is_bare; /* no value to replace a placeholder */
 	char where[ORIGIN_MAX_WHERE];
 	enum origin_outcome outcome;
 };
@@ -60,8 +60,8 @@ static bool refuses_slot(
 }
 
 /*
- * Judges the pairs of a list and closes it up over those that are ours. Pairs end at one of two
- * bytes: servers disagree about ';' in a query, so a pair may hide behind either.
+ * Checks the pairs of a list and removes our placeholders. Pairs end at one of two bytes: servers
+ * disagree about ';' in a query, so a pair may hide behind either.
  */
 static bool sift_slot(
 	struct sifter *sf, enum service_where where, struct slice *list, const char ends[2])
@@ -78,7 +78,7 @@ static bool sift_slot(
 			list->p[at] != (uint8_t)ends[1])
 			at++;
 		pair = slice_of(list->p + from, at - from);
-		at += at < list->n; /* its end goes with it */
+		at += at < list->n; /* with its separator */
 		split_pair(pair, &name, &value);
 		verdict = service_judge(sf->service, where, name, value);
 		if (refuses_slot(sf, verdict, where == SERVICE_IN_QUERY ? "query field" : "cookie",
@@ -89,7 +89,7 @@ static bool sift_slot(
 		memmove(to + n, list->p + from, at - from);
 		n += at - from;
 	}
-	/* what was last is gone: no end is left over */
+	/* the last pair was removed: removes its separator */
 	while (n < list->n && n > 0 && (to[n - 1] == (uint8_t)ends[0] || to[n - 1] == ' '))
 		n--;
 	list->n = n;
@@ -165,7 +165,7 @@ enum origin_outcome slot_judge(
 	struct sifter sf = {.service = &o->service, .is_bare = !o->config.has};
 
 	ret_where[0] = '\0';
-	/* They answer with the request itself, or are for proxies. */
+	/* They echo the request, or are for proxies. */
 	if (is_word(req->method, "trace") || is_word(req->method, "track") ||
 		is_word(req->method, "connect"))
 		return ORIGIN_DENIED_METHOD;
@@ -179,14 +179,14 @@ enum origin_outcome slot_judge(
 	}
 	if (pick_slot(o, x) < 0)
 		return ORIGIN_BAD_REQUEST;
-	/* What is compressed cannot be searched. */
+	/* Compressed content cannot be searched. */
 	if (o->config.has) {
 		slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
 	}
-	/* permessage-deflate; also without a value, since one may come while the websocket is
+	/* permessage-deflate; also without a value, since one may arrive while the websocket is
 	 * open */
 	slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
 	return ORIGIN_DONE;
@@ -226,7 +226,7 @@ static int make_header(
 	return 0;
 }
 
-/* The user is the service's, or the one that came with the credential, or in front of it. */
+/* The user name is the service's, or stored with the credential, or part of the value. */
 static int make_basic(
 	const struct service_slot *slot, const struct vault_frame *frame, struct secret *ret)
 {
@@ -265,7 +265,7 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v)
 					       : make_header(slot, &v->frame, text);
 	if (r < 0)
 		return r;
-	/* Also one that was empty, and so nobody's. */
+	/* Also an empty one, which had no owner. */
 	slot_remove_header(headers, name);
 	return canon_set_header(headers, name, secret_slice(text));
 }

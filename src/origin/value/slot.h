@@ -12,15 +12,15 @@
 
 /* slot.c */
 void slot_remove_header(struct http_headers *headers, struct slice name);
-/* Looks through the request: ORIGIN_DONE and x->slot, or an outcome to refuse it with, and where
- * the credential stands. Removes placeholders, in place. */
+/* Checks the request: ORIGIN_DONE and x->slot, or the outcome of a denial, and where the credential
+ * is. Removes placeholders, in place. */
 enum origin_outcome slot_judge(
 	struct origin *o, struct exchange *x, char ret_where[ORIGIN_MAX_WHERE]) MUST_CHECK;
 /* ORIGIN_DENIED_FOREIGN, or ORIGIN_DONE and the trailers without placeholders. */
 enum origin_outcome slot_judge_trailers(
 	const struct origin *o, struct http_headers *trailers) MUST_CHECK;
-/* Puts the value into the request: the header of x->slot, its text in v->text. -EINVAL: the value
- * cannot stand there. */
+/* Adds the value to the request: the header of x->slot, its text in v->text. -EINVAL: the value is
+ * not valid there. */
 int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
 /* The head was sent: takes it out again. */
 void slot_wipe(struct exchange *x);

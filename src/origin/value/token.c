@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a token endpoint: read whole, judged, and for a refresh filled with the real
+/* Requests to a token endpoint: read completely, checked, and for a refresh filled with the real
  * token. One refresh at a time: the others wait for its answer. */
 #include "value.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- which requests ---- */
 
-/* What is not the endpoint byte for byte, but could be for some server, must not pass as
- * something else: nobody would look for tokens in its answer. */
+/* A path that is not exactly the endpoint, but could be for some server, must be denied: its answer
+ * would not be searched for tokens. */
 int token_is_for(const struct origin *o, const struct exchange *x, bool *ret)
 {
 	const struct service_request asked = {
@@ -39,7 +39,7 @@ static bool has_content(const struct http_req *req)
 	       (req->body.kind == HTTP_BODY_LENGTH && req->body.length > 0);
 }
 
-/* NULL, or why it cannot be looked at. */
+/* Returns NULL, or why it cannot be parsed. */
 static const char *check_head(struct http_req *req, struct token *t)
 {
 	size_t at;
@@ -108,7 +108,7 @@ static int keep_data(struct exchange *x, struct slice data)
 	return 0;
 }
 
-/* 1 at its end; trailers are not sent on. */
+/* Returns 1 at its end; trailers are not forwarded. */
 static int keep_end(struct origin *o, struct exchange *x, struct slice payload)
 {
 	struct http_headers trailers = {0};
@@ -156,7 +156,7 @@ static void go_token(struct origin *o, struct exchange *x)
 	}
 	if (token_needs_value(x)) {
 		o->flight = x;
-		x->slot = NULL; /* the refresh token is all that it says who it is by */
+		x->slot = NULL; /* the refresh token alone authenticates it */
 		x->which = ORIGIN_REFRESH;
 	}
 	exchange_want_line(o, x);
@@ -290,7 +290,7 @@ void token_push(struct origin *o, struct exchange *x)
 		t->n_pushed += n;
 	}
 	t->is_pushed = true;
-	/* one without content has said its end with its head */
+	/* a request without content has ended with its head */
 	if (r == 0 && x->talk->req.body.kind != HTTP_BODY_NONE)
 		r = l->ops->end(o, x, NULL);
 	secret_done(&t->filled);
@@ -311,8 +311,8 @@ bool token_orphan(struct origin *o, struct exchange *x)
 	return true;
 }
 
-/* Those that waited for this refresh have its answer; or continue with one of theirs, when the
- * server has not seen it; or fail as it did. */
+/* Exchanges that waited for this refresh get its answer. If the server has not seen it, the next
+ * one sends its own; otherwise they fail too. */
 void token_land(struct origin *o, struct exchange *x)
 {
 	bool was_sent = x->n_tries > 0;

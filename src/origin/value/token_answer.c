@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a token endpoint answers: held until it is whole, the tokens sent to the vault, and
+/* Answers of a token endpoint: held until complete; the tokens are sent to the vault, and
  * placeholders to edge once the vault has them. */
 #include "value.h"
 
@@ -14,7 +14,7 @@
 #include "lib/secret/scrub/unpack.h"
 #include "src/origin/answer/answer.h"
 
-#define FIRST_ROOM 16384 /* for an answer; it grows up to OAUTH_MAX_ANSWER */
+#define FIRST_ROOM 16384 /* for an answer; grows up to OAUTH_MAX_ANSWER */
 
 static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 {
@@ -86,17 +86,17 @@ bool token_on_data(struct origin *o, struct exchange *x, struct slice data)
 {
 	int r = append_answer(&x->token->answer, data);
 
-	/* it is in a buffer of the line's, which others use after us */
+	/* it is in a buffer of the line, which others use later */
 	explicit_bzero((uint8_t *)data.p, data.n);
 	if (r < 0)
 		bad_answer(o, x, "the token response is too large");
 	return r == 0;
 }
 
-/* ---- what goes to edge ---- */
+/* ---- output to edge ---- */
 
-/* What was sent with the request is not in its answer, for whoever gets that: its own exchange,
- * those that wait for the same refresh, and those that come soon after it. */
+/* Removes the value sent with the request from its answer, for all receivers: its own exchange,
+ * those that wait for the same refresh, and those that follow soon. */
 static int scrub_sent(struct origin *o, struct exchange *x)
 {
 	struct token *t = x->token;
@@ -108,7 +108,7 @@ static int scrub_sent(struct origin *o, struct exchange *x)
 static const char *const dropped[] = {"content-encoding", "content-length", "content-md5", "digest",
 	"content-digest", "etag", "accept-ranges"};
 
-/* Takes a head and content that are already clean; they pass through the scrubber anyway. */
+/* Takes a head and content that are already clean; they are searched anyway. */
 static int put_answer(struct origin *o, struct exchange *x, struct slice head, struct slice body)
 {
 	struct http_headers none = {0};
@@ -192,7 +192,7 @@ static void remember_answer(struct origin *o, const struct token *t)
 	memcpy(m->body, t->clean.p, t->clean.n);
 }
 
-/* The answer may go: to who waits for it first, since afterwards it is gone. */
+/* Forwards the answer: first to waiting exchanges, since it is freed afterwards. */
 static void pass_on(struct origin *o, struct exchange *x)
 {
 	struct token *t = x->token;
@@ -264,7 +264,7 @@ static int store_answer(struct origin *o, struct token_store *s, enum origin_whi
 	s->what = (struct origin_tokens){.which = which, .expires_s = expires_s};
 	if (write_frame(to, name, token) < 0)
 		return -EIO;
-	fd_close(&to); /* who hears of it finds the end behind the frame */
+	fd_close(&to); /* after the report, the receiver finds the end of the frame */
 	say_tokens(o, s);
 	return 0;
 }
@@ -274,7 +274,7 @@ static int store_all(struct origin *o, struct exchange *x, const struct oauth_to
 	struct token *t = x->token;
 	int r = 0;
 
-	/* before they go: what was asked for becomes true when they are kept */
+	/* before they are sent: the state must be set when they are stored */
 	x->state = EXCHANGE_STORE;
 	exchange_set_timer(o, x, ORIGIN_STORE_MS);
 	/* A lost access token can be had again with the refresh token, not so the other way
@@ -327,12 +327,12 @@ int token_on_stored(struct origin *o, struct ipc_msg *msg)
 				o->config.host, stored.text);
 		return 0;
 	}
-	return 0; /* it was given up in the meantime */
+	return 0; /* dropped meanwhile */
 }
 
 /* ---- the whole answer ---- */
 
-/* Undoes a content-encoding, which was not asked for. */
+/* Undoes an unrequested content-encoding. */
 static int decode_answer(struct token *t, struct http_resp *resp)
 {
 	enum unpack_coding coding = UNPACK_IDENTITY;
@@ -379,7 +379,7 @@ static int make_tail(char tail[OAUTH_TAIL + 1])
 	return 0;
 }
 
-/* A server may say its tokens in other places too: in headers, in fields of another name. */
+/* A server may repeat its tokens elsewhere: in headers, in fields of another name. */
 static int scrub_new(struct token *t, const struct oauth_tokens *tokens)
 {
 	const struct slice list[] = {tokens->access, tokens->refresh};
@@ -421,7 +421,7 @@ static int clean_answer(
 	return r < 0 ? r : ret->access.n || ret->refresh.n;
 }
 
-/* Not JSON, or nothing at all: an error's page. */
+/* Not JSON, or empty: an error page. */
 static void pass_as_it_is(struct origin *o, struct exchange *x)
 {
 	struct token *t = x->token;

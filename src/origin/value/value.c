@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The value comes from the vault on its own stream, into memory that is locked and in no
- * core. It stays there while this process may use it: the keeper ends the process when it was
- * changed or removed. */
+/* The vault sends the value on a separate stream, into memory that is locked and not in core files.
+ * It stays there while this process may use it: the keeper stops the process after a change or
+ * removal. */
 #include "value.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ void value_wipe_all(struct origin *o)
 		wipe_value(o, &o->value[i]);
 }
 
-/* Every exchange that waits continues, or ends with the reason. */
+/* Every waiting exchange continues, or fails with the reason. */
 static void tell_all(struct origin *o, const struct value *v, const char *why_not)
 {
 	enum origin_which which = (enum origin_which)(v - o->value);
@@ -113,7 +113,7 @@ static void refuse_value(struct origin *o, struct value *v, const char *why)
 	wipe_value(o, v);
 	v->is_stale = false;
 	if (is_stale && o->config.has & 1u << v->need.which) {
-		/* it was replaced while it was on its way: once more */
+		/* replaced while it was being sent: once more */
 		v->state = VALUE_ASKED;
 		v->id = ++o->n_needs;
 		say_need(o, v);
@@ -163,7 +163,7 @@ static void take_value(struct origin *o, struct value *v)
 		return;
 	}
 	v->state = VALUE_HERE;
-	if (v->is_stale) /* good for who waits, not for longer */
+	if (v->is_stale) /* valid for waiting exchanges only */
 		v->until_ms = 0;
 	v->is_stale = false;
 	sweep_change(o);
@@ -177,7 +177,7 @@ void value_on_event(struct origin *o, struct loop_key key)
 	while (v && v->state == VALUE_READING) {
 		size_t room = v->bytes.size - v->bytes.n;
 		uint8_t one;
-		/* with no room left only the end may come */
+		/* without room only end-of-file is valid */
 		ssize_t n = read(v->fd, room ? v->bytes.p + v->bytes.n : &one, room ? room : 1);
 
 		if (n < 0 && errno == EINTR)
@@ -196,7 +196,7 @@ void value_on_event(struct origin *o, struct loop_key key)
 	}
 }
 
-/* What is asked for or being read may be the one before: it is asked for again after its use. */
+/* A requested or partial value may be the old one: it is requested again after its use. */
 int value_on_renew(struct origin *o, struct ipc_msg *msg)
 {
 	uint8_t has;
@@ -204,7 +204,7 @@ int value_on_renew(struct origin *o, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	/* what is removed ends the process instead */
+	/* a removal stops the process instead */
 	if ((o->config.has & has) != o->config.has)
 		return -EBADMSG;
 	o->config.has = has;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * value - the credential: where it comes from and where it goes.
+ * value - the credential: its source and its use.
  *
  * How      value.c gets it from the vault, slot.h and sign.h put it into a request, token.h handles
  *          token endpoints.
@@ -21,7 +21,7 @@ struct value *value_ask(struct origin *o, enum origin_which which, const struct 
 int value_on_message(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void value_on_event(struct origin *o, struct loop_key key);
 void value_on_timer(struct origin *o, struct loop_key key);
-/* NEEDs that the keeper would not read. */
+/* Sends NEEDs that the keeper did not read before. */
 void value_flush_due(struct origin *o);
 /* RENEW: other tokens than before. */
 int value_on_renew(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
