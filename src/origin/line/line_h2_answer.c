@@ -227,7 +227,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 			       (hd->length > 0 || hd->flags & NGHTTP2_FLAG_END_STREAM));
 
 	if (hd->type ==
-		NGHTTP2_PUSH_PROMISE) { /* nghttp2 rejects it only after our settings were acknowledged */
+		NGHTTP2_PUSH_PROMISE) { /* nghttp2 rejects it only after our settings' ACK */
 		h2_break(h, "unexpected HTTP/2 push");
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}

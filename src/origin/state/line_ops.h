@@ -49,8 +49,7 @@ struct line_ops {
 	 * length against the head. */
 	int (*body)(struct origin *o, struct exchange *x, struct slice bytes);
 	int (*end)(struct origin *o, struct exchange *x, const struct http_headers *trailers);
-	/* The exchange leaves: answered, or cancelled by origin or edge, possibly before its
-	 * start. */
+	/* The exchange leaves: answered, or cancelled by origin or edge; possibly not started. */
 	void (*leave)(struct origin *o, struct line *l, struct exchange *x);
 	/* x has room for more of its answer again (answer_has_room), and the line had set
 	 * x->is_stopped. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of origin_play.h, chosen by the fuzzer: several exchanges on lines of HTTP/2 and
- * HTTP/1.1, a server that resets, refuses to read, sends heads that are refused, and says values
- * back. */
+/* Steps of origin_play.h, chosen by the fuzzer: several exchanges on lines of HTTP/2 and HTTP/1.1,
+ * a server that resets, does not read, sends invalid heads, and repeats values. */
 #include "origin_play.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);

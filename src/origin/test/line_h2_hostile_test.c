@@ -80,7 +80,7 @@ static void continuation_flood(SSL *ssl, uint32_t stream)
 		;
 }
 
-/* One long field in the table, and then a byte for each time it is meant. */
+/* One long field in the table, and then one byte per reference to it. */
 static void hpack_bomb(SSL *ssl, uint32_t stream)
 {
 	static uint8_t block[20000];
@@ -259,7 +259,7 @@ static void a_window_that_is_not_kept_ends_the_line(void **state)
 
 /* ---- a reset that is sent while its neighbour is served ---- */
 
-/* Waits for the test: it goes on when wake() was called. */
+/* Waits until the test calls wake(). */
 static void pause_script(void)
 {
 	(void)raise(SIGSTOP);
@@ -315,8 +315,8 @@ static void room_and_refused_head(SSL *ssl, uint32_t stream)
 	pause_script(); /* until origin is awake: it finds the room and the head together */
 }
 
-/* As much as goes without waiting, until nothing goes for a while; gives what the last frame
- * lacks. */
+/* Sends without blocking until nothing is accepted for a while; returns the missing length of the
+ * last frame. */
 static size_t upload_until_stuck(int fd)
 {
 	static uint8_t frame[16 + 16384];
@@ -337,8 +337,8 @@ static size_t upload_until_stuck(int fd)
 	return at ? n - at : 0;
 }
 
-/* h2_settle served the upload, sent the reset of the other stream by that, and went on with the
- * stream that nghttp2 had closed and we had freed. */
+/* Regression: h2_settle served the upload, which sent the reset of the other stream, and continued
+ * with the stream that nghttp2 had closed and origin had freed. */
 static void a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use(void **state)
 {
 	struct rig *r = rig_new();
@@ -373,7 +373,7 @@ static void a_reset_sent_while_a_neighbour_is_served_frees_nothing_in_use(void *
 	rig_free(r);
 }
 
-/* ---- a head that comes in two parts ---- */
+/* ---- a head in two parts ---- */
 
 static size_t n_first_part; /* fields of it */
 
@@ -437,11 +437,11 @@ static void three_streams_at_most(SSL *ssl, uint32_t stream)
 	while (h2_rig_read_frame(ssl, &frame) &&
 		!(frame.type == NGHTTP2_DATA && frame.flags & NGHTTP2_FLAG_END_STREAM))
 		;
-	pause_script(); /* the upload is over, and the heads had their turn before its end */
+	pause_script(); /* the upload has ended, and the heads were handled before its end */
 }
 
-/* Such a stream is freed by nghttp2's close or by h2_sweep; else it would count for the line's
- * whole life. */
+/* Such a stream is freed by nghttp2's close or by h2_sweep; otherwise it would count for the
+ * lifetime of the line. */
 static void requests_given_up_before_they_were_sent_leave_their_line(void **state)
 {
 	struct rig *r = rig_new();

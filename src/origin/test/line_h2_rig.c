@@ -133,7 +133,7 @@ static int on_field(nghttp2_session *session, const nghttp2_frame *frame, const 
 			(int)n_value, value);
 		return 0;
 	}
-	/* What is sent back is looked through for the value: so it is named. */
+	/* The echo would be searched for the value: so its presence is reported instead. */
 	(void)snprintf(text, sizeof(text), "%.*s", (int)n_value, value);
 	at = strstr(text, RIG_VALUE);
 	if (at)
@@ -194,7 +194,7 @@ static int on_data(
 	q->n_got += n;
 	if (!is(q, "/echo"))
 		return nghttp2_session_consume(session, id, n);
-	put_echo(q, p, n); /* consumed when it went back */
+	put_echo(q, p, n); /* consumed when it was echoed */
 	(void)nghttp2_session_resume_data(session, id);
 	return 0;
 }

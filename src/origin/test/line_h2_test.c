@@ -26,7 +26,7 @@
 #define BIG (64 * MIB)
 #define MAX_MEMORY (12 * MIB)
 
-/* Head and end to a new exchange, and its answer. */
+/* Sends head and end to a new exchange, and reads its answer. */
 static void ask(struct rig *r, const char *path, const char *query, struct rig_answer *a)
 {
 	int fd = rig_ask(r, &(struct rig_req){.path = path, .query = query});
@@ -71,7 +71,7 @@ static void a_request_arrives_with_the_value(void **state)
 	h2_rig_end(pid);
 }
 
-/* nghttp2 knows that authorization is no header for tables; of others it must be told. */
+/* nghttp2 never puts authorization into tables; for other headers it must be told. */
 static void a_value_is_in_no_table(void **state)
 {
 	static const char service[] =
@@ -93,7 +93,7 @@ static void a_value_is_in_no_table(void **state)
 	h2_rig_end(pid);
 }
 
-/* One line, one NEED, however many. */
+/* One line and one NEED for all exchanges. */
 static void many_exchanges_share_a_line(void **state)
 {
 	struct rig *r = rig_new();
@@ -112,7 +112,7 @@ static void many_exchanges_share_a_line(void **state)
 		(void)snprintf(text, sizeof(text), "text %zu", i);
 		rig_send_data(fd[i], text, strlen(text));
 	}
-	/* all are open at once: the last one is answered while no other has ended */
+	/* all are open at the same time: the last one is answered while no other has ended */
 	for (size_t i = MANY; i-- > 0;) {
 		char text[16];
 
@@ -255,7 +255,7 @@ static void much_passes_both_ways(void **state)
 	h2_rig_end(pid);
 }
 
-/* Edge does not read one answer: it costs a window, and the others go on. */
+/* Edge does not read one answer: it costs one window, and the others continue. */
 static void a_reader_that_stops_stops_only_itself(void **state)
 {
 	struct rig *r = rig_new();
@@ -334,7 +334,7 @@ static void what_wants_http1_gets_it(void **state)
 	struct rig *r = rig_new();
 	int fd = rig_ask(r, &(struct rig_req){.path = "/old"});
 	pid_t pid = serve_first(r, NULL);
-	SSL *ssl = rig_serve(r); /* offers nothing, and is offered HTTP/1.1 only */
+	SSL *ssl = rig_serve(r); /* no ALPN, and only HTTP/1.1 is offered */
 	struct rig_answer a;
 	char head[4096];
 
@@ -381,7 +381,7 @@ static void a_line_that_goes_away_takes_no_more(void **state)
 	assert_int_equal(a.status, 200);
 	rig_answer_done(&a);
 	(void)close(fd);
-	late = rig_ask(r, &(struct rig_req){.path = "/dump"}); /* left out by the GOAWAY */
+	late = rig_ask(r, &(struct rig_req){.path = "/dump"}); /* excluded by the GOAWAY */
 	second = h2_rig_serve(r, NULL);
 	rig_read_answer(late, &a);
 	assert_int_equal(a.status, 200);
@@ -502,7 +502,7 @@ static uint16_t free_port(void)
 	return ntohs(a.sin_port);
 }
 
-/* A file of 3 MiB, HEAD, what is not there, and 50 at once. */
+/* A file of 3 MiB, HEAD, a missing file, and 50 at the same time. */
 static void use_server(struct rig *r, uint16_t port)
 {
 	struct rig_answer a;
@@ -552,7 +552,7 @@ static void nghttpd_is_spoken_to(void **state)
 	argv[8] = port_text = xasprintf("%u", port);
 	pid = run(argv);
 	use_server(r, port);
-	/* it sends back what is uploaded, with a trailer of its own */
+	/* the server echoes uploads, with its own trailer */
 	fd = rig_ask(r, &(struct rig_req){.path = "/up",
 				.method = "POST",
 				.body = HTTP_BODY_LENGTH,
@@ -596,7 +596,7 @@ static void nginx_is_spoken_to(void **state)
 	ask(r, "/who", NULL, &a);
 	assert_string_equal((char *)a.body, "it-is");
 	rig_answer_done(&a);
-	ask(r, "/say", NULL, &a); /* and it does not come back */
+	ask(r, "/say", NULL, &a); /* and it is not echoed */
 	assert_int_equal(a.n_body, strlen("Bearer " RIG_VALUE));
 	assert_string_equal((char *)a.body, "Bearer *************************");
 	rig_answer_done(&a);

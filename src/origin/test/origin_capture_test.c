@@ -35,7 +35,7 @@ static void begin(struct play *p)
 	rig_up_as(p->r, RIG_HOST, ORIGIN_HAS_SECRET, service);
 }
 
-/* Asks, and gives edge's end when the server has the request. */
+/* Sends the request, and returns edge's end when the server has it. */
 static int ask(struct play *p, const struct rig_req *req)
 {
 	char head[8192];
@@ -116,7 +116,7 @@ static const struct {
 		"{\"temp_tok\\u0065n\":\"" STARS "\",\"TEMP_TOKEN\":\"*****\"}"},
 	{"{\"temp_token\":null,\"more\":[\"temp_token\"]}",
 		"{\"temp_token\":null,\"more\":[\"temp_token\"]}"},
-	/* the value in another field of the same response, before it and behind it */
+	/* the value in another field of the same response, before and after it */
 	{"{\"url\":\"https://x:" KEY "@h/\",\"temp_token\":\"" KEY "\",\"u\":\"" KEY "\"}",
 		"{\"url\":\"https://x:" STARS "@h/\",\"temp_token\":\"" STARS "\",\"u\":\"" STARS
 		"\"}"},
@@ -260,7 +260,7 @@ static void a_captured_value_is_removed_from_later_responses(void **state)
 	end(&p);
 }
 
-/* Larger than all queues to edge; the field stands at the end. */
+/* Larger than all queues to edge; the field is at the end. */
 static void a_large_response_passes_whole(void **state)
 {
 	size_t n_text = 3 * MIB / 2;
@@ -303,7 +303,7 @@ static void a_response_that_is_too_large_is_refused(void **state)
 	end(&p);
 }
 
-/* Each of them holds 2 MiB, and all of them 16; the memory of those that ended is free again. */
+/* Each of them holds 2 MiB, and all of them 16; memory of finished ones is free again. */
 static void the_responses_that_are_held_are_limited(void **state)
 {
 	AUTO_FREE char *blank = xcalloc(1, 3 * MIB / 2);
@@ -338,7 +338,7 @@ static void the_responses_that_are_held_are_limited(void **state)
 	end(&p[0]);
 }
 
-/* The server sends back what came. */
+/* The server echoes its input. */
 static void http2_is_searched(void **state)
 {
 	const struct rig_req post = {.path = "/echo", .method = "POST", .body = HTTP_BODY_CHUNKED};

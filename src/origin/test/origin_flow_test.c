@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How bytes pass: streamed, bounded, on connections that are kept, and cut where the server
- * cuts. */
+/* Data transfer: streamed, limited, on reused connections, and cut where the server cuts. */
 #include "origin_rig.h"
 
 #include <errno.h>
@@ -121,7 +120,7 @@ static void test_a_large_upload(void **state)
 
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
 	assert_non_null(strstr(head, "\r\ncontent-length: 67108864\r\n"));
-	(void)usleep(300000); /* what does not wait for the server would pile up now */
+	(void)usleep(300000); /* unlimited buffering would show now */
 	while (at < LARGE) {
 		int n = SSL_read(ssl, buf, sizeof(buf));
 
@@ -240,7 +239,7 @@ static void test_websocket(void **state)
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
 	assert_non_null(strstr(head, "\r\nconnection: upgrade\r\nupgrade: websocket\r\n"));
 	assert_int_equal(rig_count(head, RIG_VALUE), 1);
-	/* the first bytes come with the head */
+	/* the first data arrives with the head */
 	rig_write(ssl,
 		"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: "
 		"websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x05"
@@ -258,7 +257,7 @@ static void test_websocket(void **state)
 		assert_memory_equal(buf, "\x81\x05pong!", 7);
 	}
 	assert_int_equal(rig_result(r, 2)->status, 101);
-	/* edge's last words arrive, then the end; then the server's own end */
+	/* edge's last data arrives, then its end; then the server's own end */
 	assert_int_equal(write(edge, "bye", 3), 3);
 	assert_int_equal(shutdown(edge, SHUT_WR), 0);
 	assert_int_equal(SSL_read(ssl, buf, 3), 3);
@@ -339,7 +338,7 @@ static void test_trailers(void **state)
 	assert_string_equal(a.trailers, "grpc-status: 0\n");
 	rig_answer_done(&a);
 	(void)close(edge);
-	/* somebody's own key in a trailer: the request does not become whole */
+	/* a foreign key in a trailer: the request is not completed */
 	edge = rig_ask(r, &(struct rig_req){.method = "POST", .body = HTTP_BODY_CHUNKED});
 	rig_send_data(edge, "abc", 3);
 	rig_send_end(edge, "x-api-key: sk-of-somebody\n");
@@ -393,7 +392,7 @@ static void test_lines_that_are_not_kept(void **state)
 	} rows[] = {
 		{{0}, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi"},
 		{{0}, "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi"},
-		/* a second answer that nobody asked for */
+		/* an unrequested second answer */
 		{{0}, OK "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"},
 		/* a body where servers expect none */
 		{{.body = HTTP_BODY_LENGTH, .length = 1}, OK},
@@ -417,7 +416,7 @@ static void test_lines_that_are_not_kept(void **state)
 			assert_int_equal(SSL_read(ssl, &c, 1), 1);
 		rig_write(ssl, rows[i].answer);
 		answered(r, edge, 200);
-		assert_false(rig_read_http(ssl, head, sizeof(head))); /* it hangs up */
+		assert_false(rig_read_http(ssl, head, sizeof(head))); /* it disconnects */
 		assert_int_equal(strlen(head), 0);
 		rig_hang_up(ssl);
 		edge = rig_ask(r, &(struct rig_req){0});
@@ -431,7 +430,7 @@ static void test_lines_that_are_not_kept(void **state)
 	}
 }
 
-/* Closed while nobody used it: a request that must not go twice has no part in it. */
+/* Closed while idle: a request that must not be repeated is not sent on it. */
 static void test_a_line_that_was_closed_meanwhile(void **state)
 {
 	SSL *ssl;
@@ -490,7 +489,7 @@ static void test_what_is_sent_a_second_time(void **state)
 	}
 }
 
-/* A new connection that takes a request and closes has perhaps worked on it. */
+/* A new connection that accepts a request and closes may have processed it. */
 static void test_nothing_is_sent_again_from_a_new_line(void **state)
 {
 	struct rig *r = rig_new();
@@ -526,7 +525,7 @@ static void test_the_server_closes_at_every_stage(void **state)
 			false},
 		{"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n", true, 200,
 			false},
-		/* until the end: whole with a proper end, cut without */
+		/* until close: complete with a proper end, cut without */
 		{"HTTP/1.1 200 OK\r\n\r\nabc", true, 200, true},
 		{"HTTP/1.1 200 OK\r\n\r\nabc", false, 200, false},
 		{"not http at all\r\n\r\n", true, 502, true},
@@ -576,7 +575,7 @@ static void test_the_server_closes_before_the_request(void **state)
 	rig_free(r);
 }
 
-/* New connections that are closed at once do not go on for ever. */
+/* New connections that are closed immediately are not retried forever. */
 static void test_a_server_that_closes_every_connection(void **state)
 {
 	struct rig *r = rig_new();
@@ -629,7 +628,7 @@ static void test_256_at_once_and_one_too_many(void **state)
 			if (!is_readable(lines[i]))
 				continue;
 			if (!rig_read_http(lines[i], head, sizeof(head))) {
-				/* nobody waits any more, and so many are not kept */
+				/* no exchange waits, and not all are kept */
 				rig_hang_up(lines[i]);
 				lines[i] = lines[--n_open];
 				continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who says what he may not, and where the value must never be found. */
+/* Violations of peers, and places where the value must never be found. */
 #include "origin_rig.h"
 
 #include <errno.h>
@@ -42,9 +42,9 @@ static void test_a_keeper_that_breaks_the_protocol(void **state)
 		{ORIGIN_ROOTS, 0, "", 0, true},
 		{ORIGIN_OPEN, 9, "x", 1, true},
 		{ORIGIN_OPEN, 9, "", 0, false},
-		{ORIGIN_SOCKET, 1, "\0\0\0\0\0", 5, true}, /* nobody wanted one */
+		{ORIGIN_SOCKET, 1, "\0\0\0\0\0", 5, true}, /* not wanted */
 		{ORIGIN_SOCKET, 1, "\1\0\0\0\0", 5, false},
-		{ORIGIN_VALUE, 1, "\1\0\0\0\0\0\0", 7, true}, /* nobody needs one */
+		{ORIGIN_VALUE, 1, "\1\0\0\0\0\0\0", 7, true}, /* not needed */
 		{ORIGIN_VALUE, 1, "\0\0\0\0\0\0\0", 7, false},
 		{ORIGIN_HELLO, 0, "\0\0", 2, false},
 		{ORIGIN_NEED, 0, "", 0, false},
@@ -107,7 +107,7 @@ static void test_the_same_id_twice(void **state)
 	rig_free(r);
 }
 
-/* An answer to what was not asked, while something else was. */
+/* An answer with another id, while a request is pending. */
 static void test_answers_of_another_id(void **state)
 {
 	static const struct origin_value no = {.text = "no"};
@@ -166,7 +166,7 @@ static void test_a_keeper_that_does_not_read(void **state)
 		}
 		r->n_ids++;
 		(void)close(pair[1]);
-		(void)!write(pair[0], "garbage!garbage!", 16); /* one too many is closed at once */
+		(void)!write(pair[0], "garbage!garbage!", 16); /* one too many is closed */
 		edges[n] = pair[0];
 		(void)usleep(200);
 	}
@@ -216,7 +216,7 @@ static void test_edge_that_breaks_the_protocol(void **state)
 	rig_free(r);
 }
 
-/* A body of another length would be a second request, with our credential in front of it. */
+/* A body of another length would be a second request, with our credential. */
 static void test_edge_that_sends_another_body(void **state)
 {
 	static const struct {
@@ -303,14 +303,14 @@ static unsigned count_in_file(const struct rig *r, const char *name)
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)r->pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && geteuid() != 0)
-		return 0; /* not even the user may look */
+		return 0; /* not even its user may read it */
 	assert_true(fd >= 0);
 	n = read(fd, buf, sizeof(buf));
 	(void)close(fd);
 	return n > 0 ? count_bytes(buf, (size_t)n) : 0;
 }
 
-/* All that can be read of its memory. -1: nothing can. */
+/* Searches all readable memory of the process. -1: none is readable. */
 static int count_in_memory(const struct rig *r)
 {
 	char path[64], line[512];
@@ -373,9 +373,9 @@ static void test_the_value_is_nowhere_else(void **state)
 		assert_int_equal(count_in_file(r, "cmdline"), 0);
 		assert_int_equal(count_in_file(r, "comm"), 0);
 		found = count_in_memory(r);
-		/* Only root can look. The search finds it where it is: as it came, as it stands in
-		 * the slot, and as answers are looked through for it; the heads that it was in are
-		 * wiped. Of hidden memory, where the kernel has it, nothing can be read. */
+		/* Only root can read it. The search finds the value in its own memory: as received,
+		 * as in the slot, and in the search set; heads that contained it are wiped. Hidden
+		 * memory, where the kernel supports it, cannot be read. */
 		assert_true((geteuid() == 0) == (found >= 0));
 		if (found >= 0)
 			assert_true(found == 3 || (hidden && found == 0));
@@ -405,7 +405,7 @@ static void test_the_jail_around_it(void **state)
 	struct rig *r = rig_new();
 	char path[64], own[64] = "", its[64] = "";
 
-	/* it has said HELLO, so it is sealed */
+	/* it has sent HELLO, so it is sealed */
 	assert_true(has_line(r, "limits", "Max core file size        0                    0"));
 	assert_true(has_line(r, "limits", "Max processes             0"));
 	assert_true(has_line(r, "status", "Seccomp:\t2"));
@@ -416,7 +416,7 @@ static void test_the_jail_around_it(void **state)
 	if (geteuid() == 0) {
 		assert_true(readlink(path, its, sizeof(its) - 1) > 0);
 		assert_string_not_equal(own, its);
-	} else { /* who may not look into it learns not even this */
+	} else { /* not even this is readable */
 		assert_int_equal(readlink(path, its, sizeof(its) - 1), -1);
 		assert_int_equal(ptrace(PTRACE_ATTACH, r->pid, NULL, NULL), -1);
 		assert_int_equal(errno, EPERM);
@@ -437,7 +437,7 @@ int main(void)
 		cmocka_unit_test(test_edge_that_sends_another_body),
 		cmocka_unit_test(test_edge_gives_up),
 	};
-	/* what the jail and the seal do, where they are there: see lib/os/jail/unsealed.h */
+	/* effects of jail and seal, unless disabled: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest jail_tests[] = {
 		cmocka_unit_test(test_the_value_is_nowhere_else),
 		cmocka_unit_test(test_the_jail_around_it),

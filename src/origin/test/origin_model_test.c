@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random orders of requests, renewals, values that are asked for again, responses that say
- * values back, resets and cuts, over HTTP/1.1 and HTTP/2: no value reaches edge, edge gets whole
- * responses, and nothing is left (origin_play.h). Arguments: how many sequences, and the seed of
- * the first. RUN of them have their values in common, because it takes milliseconds to search
- * for a new one. A failure says how to repeat it. */
+/* Random orders of requests, renewals, repeated value requests, responses that repeat values,
+ * resets and cuts, over HTTP/1.1 and HTTP/2: no value reaches edge, edge gets complete responses,
+ * and nothing is left (origin_play.h). Arguments: number of sequences, and the seed of the first.
+ * RUN of them share their values, because building a search set takes milliseconds. A failure
+ * prints how to repeat it. */
 #include "origin_play.h"
 
 #include <signal.h>
@@ -34,14 +34,14 @@ static uint32_t draw(void)
 	return (uint32_t)(state >> 24);
 }
 
-/* What must happen for the rest to mean something comes more often. */
+/* Steps that others depend on are more frequent. */
 static uint8_t draw_step(void)
 {
 	static const uint8_t often[] = {PLAY_GET, PLAY_POST, PLAY_SOCKET, PLAY_VALUE, PLAY_HEAD,
 		PLAY_DATA, PLAY_END, PLAY_FINISH};
 	uint32_t what = draw() % 3 ? often[draw() % ARRAY_LEN(often)] : draw() % PLAY_N_STEPS;
 
-	/* one in eight: together with what follows */
+	/* one in eight: together with the next step */
 	return (uint8_t)(what + PLAY_N_STEPS * (draw() % 8 ? 0 : 192 / PLAY_N_STEPS + 1));
 }
 
@@ -88,6 +88,6 @@ int main(int argc, char **argv)
 	       "removed %llu times\n",
 		n, (unsigned long long)stats.n_exchanges, (unsigned long long)stats.n_ended,
 		(unsigned long long)stats.n_said_back, (unsigned long long)stats.n_removed);
-	/* else the model has lost what it is for */
+	/* otherwise the model no longer covers its purpose */
 	return stats.n_removed > n / 4 && stats.n_ended > n / 4 ? 0 : 1;
 }

@@ -22,12 +22,12 @@ static const char service_text[] = "service 1\nname demo\nabout Demo\n"
 				   "slot api\nhost api.example.com:443\n"
 				   "header authorization Bearer %s\nvalue access\nend\n";
 
-/* What edge has got of one exchange. */
+/* The data that edge received for one exchange. */
 struct edge {
 	int fd;
 	struct out out;
 	struct canon_reader reader;
-	uint8_t *got; /* heads, content and trailers behind each other */
+	uint8_t *got; /* heads, content and trailers concatenated */
 	size_t n_got;
 	bool is_ended, is_lazy, has_head, is_over;
 };
@@ -62,7 +62,7 @@ uint8_t play_next(void)
 	return c;
 }
 
-/* ---- control.c: the keeper hears everything at once ---- */
+/* ---- control.c: the keeper reads everything immediately ---- */
 
 bool control_want(struct origin *unused, uint32_t id)
 {
@@ -300,7 +300,7 @@ static bool has_turn(const struct line *l)
 	return l->timer.pos && l->timer.at_ms <= clock_mono_ms();
 }
 
-/* As epoll would: what is there and was told is not told again. */
+/* As edge-triggered epoll: a reported event is not reported again. */
 static void turn_lines(void)
 {
 	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++) {
@@ -516,7 +516,7 @@ void play_step(uint8_t c)
 	default:
 		play_server_step(what);
 	}
-	/* mostly origin hears of each thing by itself; now and then of several together */
+	/* usually each step has its own turn; sometimes several share one */
 	if (c < 192)
 		play_turn();
 }
@@ -547,7 +547,7 @@ static void begin(void)
 		"service");
 }
 
-/* Edge and server are gone: nothing may be left. */
+/* Edge and server are closed: nothing must be left. */
 static void finish(void)
 {
 	for (size_t i = 0; i < PLAY_EDGES; i++)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * origin_play - for the model test and the fuzz target of src/origin: its exchanges and lines in
- * this process, with
- *               keeper, vault, edge and server played.
+ * this process, with keeper, vault, edge and server played.
  *
- * How      All of sbx-origin but main.c, control.c and tls.c is linked; what these would do is in
- *          origin_play.c. play_run takes a text of steps, one or more bytes each (enum play_step),
- *          and does them in their order: requests come, values are renewed, expire and come, the
- *          server responds, resets, is slow, cuts, over HTTP/1.1 and HTTP/2. The server says values
- *          back, whole and in pieces. A turn (PLAY_TURN, and before some steps) lets origin do what
- *          its sockets would have told it.
+ * How      Links all of sbx-origin except main.c, control.c and tls.c, which origin_play.c
+ *          replaces. play_run takes a text of steps, one or more bytes each (enum play_step), and
+ *          executes them in order: requests arrive, values are renewed, expire and arrive, the
+ *          server responds, resets, is slow, cuts, over HTTP/1.1 and HTTP/2. The server repeats
+ *          values, complete and in pieces. A turn (PLAY_TURN, and before some steps) lets origin
+ *          handle the events of its sockets.
  * Trust    Test program.
- * Never    Returns when a value reached edge, when edge got what is not one whole response, when
- *          content waits although edge has room for it, or when something is left behind: it says
- *          what and aborts.
+ * Never    Returns if a value reached edge, if edge got anything but one complete response, if
+ *          content waits although edge has room for it, or if something is left: it prints the
+ *          reason and aborts.
  * See      origin_model_test.c, line_h2_fuzz.c, sweep.c
  */
 #pragma once
@@ -24,23 +23,23 @@
 enum play_step {
 	PLAY_TURN,
 	PLAY_GET,    /* a request without content */
-	PLAY_POST,   /* one whose content is still to come */
+	PLAY_POST,   /* its content follows */
 	PLAY_UPLOAD, /* + which: as much content as the socket takes */
 	PLAY_FINISH, /* + which: the request's end */
 	PLAY_CANCEL, /* + which: edge closes */
 	PLAY_READ,   /* + which: edge reads or stops reading */
-	PLAY_SOCKET, /* + how: the oldest WANT has a connection: HTTP/1.1 or HTTP/2, or none */
+	PLAY_SOCKET, /* + how: connects the oldest WANT: HTTP/1.1 or HTTP/2, or fails it */
 	PLAY_VALUE,  /* + how: the oldest NEED has a new value, the same again, or none */
-	PLAY_RENEW,  /* the keeper says that there is a newer token */
-	PLAY_EXPIRE, /* the value is to be asked for again */
+	PLAY_RENEW,  /* the keeper announces a newer token */
+	PLAY_EXPIRE, /* the value must be requested again */
 	PLAY_HEAD,   /* + which, how: the server's head, with a value in it or a fault */
-	/* + which, how: content, with a value in it, perhaps in two pieces; or PLAY_FLOOD */
+	/* + which, how: content with a value, possibly in two pieces; or PLAY_FLOOD */
 	PLAY_DATA,
-	PLAY_END,   /* + which, how: the end, with trailers or without */
-	PLAY_RESET, /* + which, how: RST_STREAM, or the connection ends */
+	PLAY_END,   /* + which, how: the end, with or without trailers */
+	PLAY_RESET, /* + which, how: RST_STREAM, or the connection closes */
 	PLAY_ROOM,  /* + which: the server reads, or stops reading */
 	PLAY_FRAME, /* + which, how: SETTINGS, WINDOW_UPDATE, GOAWAY, PING, raw bytes */
-	PLAY_TIMER, /* + which: an exchange's time is over, or nothing came for a moment */
+	PLAY_TIMER, /* + which: timeout of an exchange, or of held data */
 	PLAY_N_STEPS,
 };
 
@@ -54,7 +53,7 @@ struct play_stats {
 	uint64_t n_full; /* turns after which content waited for edge */
 };
 
-/* All of the steps, then every exchange and line ends. *stats grows. */
+/* Executes the steps, then ends every exchange and line. *stats accumulates. */
 void play_run(struct slice steps, struct play_stats *stats);
 /* The values too: the next run begins with none. */
 void play_forget(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * origin_play_internal - what origin_play.c and origin_play_server.c share.
+ * origin_play_internal - shared by origin_play.c and origin_play_server.c.
  *
- * How      origin_play.c has keeper, vault, edge and the turns; origin_play_server.c what a server
- *          says (play_server_step).
+ * How      origin_play.c has keeper, vault, edge and the turns; origin_play_server.c the server's
+ *          output (play_server_step).
  * Trust    Test program.
  */
 #pragma once
@@ -18,7 +18,7 @@
 /* The server's end of a line. */
 struct side {
 	bool is_h2, is_cut;
-	bool is_new; /* bytes, room or an end that origin was not told of */
+	bool is_new; /* data, room or an end that was not reported to origin */
 	uint8_t *in;
 	size_t n_in, at, room;
 };
@@ -28,7 +28,7 @@ extern char play_values[PLAY_VALUES][40];
 extern unsigned play_n_values;
 extern struct play_stats *play_stats;
 
-/* Says what and aborts unless it is true. */
+/* Prints `what` and aborts unless ok. */
 void play_check(bool ok, const char *what);
 /* The next byte of the steps; 0 when there are no more. */
 uint8_t play_next(void);
@@ -36,5 +36,5 @@ struct side *play_side(const struct line *l);
 void play_turn(void);
 void play_step(uint8_t c);
 void play_server_step(enum play_step what);
-/* SETTINGS, without which nothing else of a server of HTTP/2 counts. */
+/* SETTINGS, which an HTTP/2 server must send first. */
 void play_server_hello(struct side *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's part of origin_play.h: what it says on a line, right or wrong. */
+/* The server of origin_play.h: valid and invalid output on a line. */
 #include "origin_play_internal.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct exchange *pick(uint8_t which)
 	return n ? found[which % n] : NULL;
 }
 
-/* One that was sent with this request, or one of the last that were here; "" when there is none. */
+/* A value sent with this request, or one of the last ones; "" if there is none. */
 static const char *pick_value(const struct exchange *x, uint8_t how)
 {
 	unsigned back = how / 8 % (ORIGIN_MAX_RETIRED + 1);
@@ -60,7 +60,7 @@ static int32_t stream_of(const struct exchange *x)
 	return s && s->id > 0 ? s->id : 1;
 }
 
-/* No field of it goes into a table, so each block stands by itself. */
+/* No field is put into a table, so each block is independent. */
 static void block(struct side *s, const struct exchange *x, uint8_t flags,
 	const char *const pairs[][2], size_t n)
 {

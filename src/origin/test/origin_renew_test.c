@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A credential changes while a request is under way: what was sent with the request is not in
- * its answer, with a real sbx-origin, over HTTP/1.1 and HTTP/2. The server says back what it was
- * told. */
+/* A credential changes during a request: the value sent with the request is not in its answer, with
+ * a real sbx-origin, over HTTP/1.1 and HTTP/2. The server echoes its input. */
 #include "line_h2_rig.h"
 
 #include <setjmp.h>
@@ -28,7 +27,7 @@ static const char tokens[] = "service 1\nname demo\nabout Demo\n"
 
 static char head[8192];
 
-/* The server of one test: HTTP/1.1 is the test itself, HTTP/2 a process of its own. */
+/* The server of one test: HTTP/1.1 is the test itself, HTTP/2 a separate process. */
 struct server {
 	bool is_h2;
 	SSL *ssl;
@@ -46,7 +45,7 @@ static void serve(struct rig *r, struct server *s)
 static void until_sent(struct server *s)
 {
 	if (s->is_h2)
-		(void)usleep(300000); /* when it is late nothing is shown, and nothing is wrong */
+		(void)usleep(300000); /* if it is late the test shows nothing, but does not fail */
 	else
 		assert_true(rig_read_http(s->ssl, head, sizeof(head)));
 }
@@ -56,7 +55,7 @@ static void say_back(struct server *s, const char *status, const char *value)
 	AUTO_FREE char *text = NULL;
 
 	if (s->is_h2)
-		return; /* /dump does by itself */
+		return; /* /dump does this itself */
 	text = xasprintf("HTTP/1.1 %s\r\nx-echo: Bearer %s\r\ncontent-length: %zu\r\n\r\nyou: %s",
 		status, value, strlen(value) + 5, value);
 	rig_write(s->ssl, text);
@@ -71,7 +70,7 @@ static void end(struct rig *r, struct server *s)
 	rig_free(r);
 }
 
-/* Origin has read all that the keeper said before. */
+/* Waits until origin has read all earlier messages of the keeper. */
 static void until_heard(struct rig *r)
 {
 	int fd = rig_open(r);
@@ -88,7 +87,7 @@ static void must_be_clean(int fd)
 	assert_true(a.ended);
 	assert_int_equal(rig_count(a.headers, "CANARY"), 0);
 	assert_int_equal(rig_count((char *)a.body, "CANARY"), 0);
-	/* it was there, and was removed */
+	/* it was present, and was removed */
 	assert_true(rig_count((char *)a.body, "*****") > 0);
 	rig_answer_done(&a);
 	(void)close(fd);
@@ -126,8 +125,8 @@ static void test_renewed_while_a_request_is_under_way_h2(void **state)
 	renewed(true);
 }
 
-/* A reference is asked for again after its time: the old value is gone before the new one is
- * there. */
+/* A reference is requested again after its expiry: the old value is wiped before the new one
+ * arrives. */
 static void asked_again(bool is_h2)
 {
 	struct rig *r = rig_start(NULL);
@@ -187,8 +186,8 @@ static void test_the_value_before_is_removed_too(void **state)
 	end(r, &s);
 }
 
-/* The same for a reference: its time is over, another value came, and the response of a later
- * request shows the first one. */
+/* The same for a reference: it expired, another value arrived, and the response of a later request
+ * contains the first one. */
 static void test_the_value_before_is_removed_when_it_has_expired(void **state)
 {
 	struct rig *r = rig_start(NULL);
@@ -211,8 +210,8 @@ static void test_the_value_before_is_removed_when_it_has_expired(void **state)
 	end(r, &s);
 }
 
-/* More values came since than are kept: what was sent with a request is searched for all the
- * same. */
+/* More values were added since than are kept: the value sent with a request is still searched
+ * for. */
 static void test_replaced_many_times_while_a_request_is_under_way(void **state)
 {
 	struct rig *r = rig_start(NULL);
@@ -257,8 +256,8 @@ static int refresh(struct rig *r)
 	return fd;
 }
 
-/* The page of an error says the refresh token back, after another login has replaced it. One
- * more waits for the same answer. */
+/* An error page repeats the refresh token, after another login has replaced it. One more exchange
+ * waits for the same answer. */
 static void test_renewed_while_a_refresh_is_under_way(void **state)
 {
 	struct rig *r = rig_start(NULL);

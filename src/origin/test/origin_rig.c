@@ -76,7 +76,7 @@ void rig_make_cert(struct rig_cert *ret, const struct rig_cert_want *want)
 	(void)X509_gmtime_adj(X509_getm_notBefore(ret->cert), has_times ? want->from_s : -86400);
 	(void)X509_gmtime_adj(X509_getm_notAfter(ret->cert), has_times ? want->to_s : 86400);
 	name = X509_get_subject_name(ret->cert);
-	/* the host stands here too, and must not count */
+	/* the host is here too, and must be ignored */
 	(void)X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
 		(const unsigned char *)(want->is_ca ? "Test CA" : RIG_HOST), -1, -1, 0);
 	(void)X509_set_issuer_name(ret->cert, X509_get_subject_name(issuer->cert));
@@ -157,7 +157,7 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 	file = rig_file(service, strlen(service));
 	assert_int_equal(origin_ask_config(r->keeper, &config, file), 0);
 	(void)close(file);
-	/* one that cannot be read does not hide the others */
+	/* an unreadable certificate does not hide the others */
 	(void)BIO_puts(bio, "# roots\n-----BEGIN CERTIFICATE-----\nMIIBAAAA\n"
 			    "-----END CERTIFICATE-----\n");
 	(void)PEM_write_bio_X509(bio, rig_ca.cert);
@@ -208,7 +208,7 @@ void rig_free(struct rig *r)
 	free(r);
 }
 
-/* ---- what the keeper hears ---- */
+/* ---- messages to the keeper ---- */
 
 static void note(struct rig *r)
 {
@@ -295,7 +295,7 @@ uint64_t rig_memory(const struct rig *r)
 	unsigned long long sum = 0, kib;
 	FILE *f;
 
-	/* of the files that tell, the one that its own user may read too */
+	/* the only such file that its own user may read too */
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)r->pid);
 	f = fopen(path, "re");
 	assert_non_null(f);

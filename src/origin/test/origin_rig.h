@@ -3,9 +3,9 @@
  * origin_rig - for the tests of src/origin: a real sbx-origin; keeper, edge, vault and server are
  * the test.
  *
- * How      Origin is executed as the keeper does it, and goes into its jail by itself. What it
- *          would have from egress is one end of a socket pair; on the other the test is a TLS
- *          server, with a CA and certificates that are made at the start.
+ * How      Executes origin as the keeper does; it enters its jail itself. A socket pair replaces
+ *          the connection from egress; at the other end the test is a TLS server, with a CA and
+ *          certificates that are created at the start.
  * Trust    Test program.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct rig_cert {
 	EVP_PKEY *key;
 };
 
-/* What a certificate says; zero is a good one for RIG_HOST. */
+/* Fields of a certificate; zero is a valid one for RIG_HOST. */
 struct rig_cert_want {
 	const char *san;	       /* "DNS:x" or "IP:x"; NULL: RIG_HOST */
 	int from_s, to_s;	       /* from now on; 0, 0: yesterday to tomorrow */
@@ -66,7 +66,7 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 /* Both, for RIG_HOST with a secret. */
 struct rig *rig_new(void);
 void rig_free(struct rig *r);
-/* The next WANT or NEED within ms, in r->msg; false when none comes. Results are noted. */
+/* Reads the next WANT or NEED within ms into r->msg; false if none arrives. Results are noted. */
 bool rig_next(struct rig *r, int ms);
 /* The next one must be this; gives its id. */
 uint32_t rig_expect(struct rig *r, enum origin_msg type);
@@ -75,10 +75,10 @@ void rig_until_closed(struct rig *r, uint32_t id);
 int rig_exit(struct rig *r);
 /* A file without a name that has the text. */
 int rig_file(const char *text, size_t n);
-/* Bytes of memory that it has written to and nobody shares. */
+/* Private dirty memory of origin. */
 uint64_t rig_memory(const struct rig *r);
 
-/* OPEN: gives edge's end (blocking, 20 s at most); its id is r->n_ids. */
+/* Sends OPEN; returns edge's end (blocking, 20 s at most); its id is r->n_ids. */
 int rig_open(struct rig *r);
 
 /* One request. */
@@ -96,7 +96,7 @@ struct rig_req {
 void rig_send_head(int fd, const struct rig_req *req);
 void rig_send_data(int fd, const void *p, size_t n);
 void rig_send_end(int fd, const char *trailer); /* "name: value" or NULL */
-/* Head and, when there is no content, the end. */
+/* Sends the head and, without content, the end. */
 int rig_ask(struct rig *r, const struct rig_req *req);
 
 struct rig_answer {
@@ -107,13 +107,13 @@ struct rig_answer {
 	bool ended, reset;
 };
 
-/* One frame into it: false at the end of the socket. */
+/* Reads one frame into it: false at end-of-file. */
 bool rig_read_frame(int fd, struct rig_answer *a);
-/* Everything until END, RESET or the end. */
+/* Reads everything until END, RESET or end-of-file. */
 void rig_read_answer(int fd, struct rig_answer *a);
 void rig_answer_done(struct rig_answer *a);
 
-/* Answers the WANT with a connection; gives the other end. */
+/* Answers the WANT with a connection; returns the other end. */
 int rig_give_socket(struct rig *r, uint32_t want);
 void rig_refuse_socket(struct rig *r, uint32_t want, enum egress_outcome outcome, const char *text);
 /* A TLS server on it; NULL when the handshake fails. */
@@ -124,8 +124,8 @@ void rig_hang_up(SSL *ssl);
 /* NEED and VALUE. */
 void rig_give_value(struct rig *r, const char *value);
 void rig_send_value(struct rig *r, uint32_t need, const char *value, uint32_t use_s);
-/* A head of HTTP/1.1 up to its empty line; buf ends with a NUL. False at the end. */
+/* Reads an HTTP/1.1 head up to its empty line; buf is NUL-terminated. False at end-of-file. */
 bool rig_read_http(SSL *ssl, char *buf, size_t size);
 void rig_write(SSL *ssl, const char *text);
-/* How often a text stands in another. */
+/* Counts the occurrences of a text in another. */
 unsigned rig_count(const char *text, const char *what);

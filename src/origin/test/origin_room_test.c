@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content that waited because edge did not read goes on when edge has room again, whoever found
- * the room first (origin_play.h). Zeros may be the beginning of a value in UTF-32: the scrubber
- * keeps the last ones back, and a timer sends them. */
+/* Content that waited because edge did not read continues when edge has room again, whichever part
+ * found the room first (origin_play.h). Zeros may be the beginning of a value in UTF-32: the
+ * scrubber holds the last ones, and a timer sends them. */
 #include "origin_play.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void add(struct text *t, uint8_t step, unsigned n_args, uint8_t which, ui
 		t->p[t->n++] = how;
 }
 
-/* A response comes that edge does not read. */
+/* A response arrives that edge does not read. */
 static void fill(struct text *t, uint8_t protocol)
 {
 	add(t, PLAY_GET, 0, 0, 0);
@@ -100,7 +100,7 @@ static void room_that_edge_makes_resumes_http2(void **state)
 	edge_finds_room(H2);
 }
 
-/* Edge reads a part and stops again: what is left waits once more, and nothing new comes. */
+/* Edge reads a part and stops again: the rest waits once more, and no new data arrives. */
 static void what_is_left_after_a_resume_is_resumed_again(void **state)
 {
 	struct text t = {0};
@@ -121,8 +121,8 @@ static void what_is_left_after_a_resume_is_resumed_again(void **state)
 	assert_true(run(&t, 1) > N_MORE / 2);
 }
 
-/* More than a turn of the line reads: the rest has a turn of its own, and a request starts
- * before it. */
+/* More than a turn of the line reads: the rest gets its own turn, and a request starts before
+ * it. */
 static void a_request_that_starts_does_not_stop_the_others(void **state)
 {
 	struct text t = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says back does not hold the value when edge has it. */
+/* A server's echo does not contain the value when edge gets it. */
 #include "origin_rig.h"
 
 #include <brotli/encode.h>
@@ -81,7 +81,7 @@ static void test_heads_and_trailers(void **state)
 	done(r, ssl, edge, &a);
 }
 
-/* Each byte in a record of its own, each in a chunk of its own. */
+/* Each byte in its own record, and in its own chunk. */
 static void test_content_in_pieces(void **state)
 {
 	struct rig *r;
@@ -105,7 +105,7 @@ static void test_content_in_pieces(void **state)
 	done(r, ssl, edge, &a);
 }
 
-/* A length stays true, and a value that is not whole is not one. */
+/* A length stays true, and an incomplete value is not a match. */
 static void test_a_length_stays_true(void **state)
 {
 	struct rig *r;
@@ -181,7 +181,7 @@ static void write_coded(
 		"HTTP/1.1 200 OK\r\ncontent-encoding: %s\r\netag: \"x\"\r\n%scontent-length: "
 		"%zu\r\n\r\n",
 		coding, more, packed->n);
-	/* in one piece: who refuses it by its head may be gone before a second one */
+	/* in one piece: origin may have closed after the head before a second one */
 	n = strlen(text);
 	all = xmalloc(n + n_sent);
 	memcpy(all, text, n);
@@ -240,8 +240,8 @@ static void test_what_cannot_be_decoded_is_refused(void **state)
 	check_refused("compress", "", packed, packed->n);
 	check_refused("gzip, gzip", "", packed, packed->n);
 	check_refused("gzip", "content-encoding: br\r\n", packed, packed->n);
-	check_refused("br", "", packed, packed->n); /* it is gzip */
-	packed->n -= 4;				    /* the end is missing */
+	check_refused("br", "", packed, packed->n); /* this is gzip */
+	packed->n -= 4;				    /* truncated */
 	check_refused("gzip", "", packed, packed->n);
 }
 
@@ -260,7 +260,7 @@ static pid_t send_bomb(void)
 	return pid;
 }
 
-/* 64 MiB out of 64 KiB: edge that does not read costs no memory, and then all of it comes. */
+/* 64 MiB from 64 KiB: an edge that does not read costs no memory, and then gets all of it. */
 static void test_a_bomb_waits_for_edge(void **state)
 {
 	const size_t n_zeros = 64 * MIB;
@@ -304,7 +304,7 @@ static void test_a_bomb_waits_for_edge(void **state)
 
 /* ---- time ---- */
 
-/* Bytes that look like the beginning of the value, one at a time: each comes soon, the third
+/* Data that looks like the beginning of the value, one byte at a time: each arrives soon, the third
  * waits. */
 static void test_a_slow_stream(void **state)
 {
@@ -353,7 +353,7 @@ static void test_a_websocket(void **state)
 	rig_hang_up(ssl);
 	memset(buf, 0, sizeof(buf));
 	assert_int_equal(recv(edge, buf, sizeof(buf) - 1, MSG_WAITALL), 9);
-	assert_string_equal(buf + 2, "sk-live"); /* what was kept back comes with the end */
+	assert_string_equal(buf + 2, "sk-live"); /* held data arrives with the end */
 	rig_answer_done(&a);
 	(void)close(edge);
 	rig_free(r);
@@ -383,8 +383,8 @@ static void test_a_websocket_frame_that_was_never_agreed_on_ends_it(void **state
 	}
 }
 
-/* A host with a login and no value yet: a frame that is compressed ends the websocket, so that no
- * compression may be agreed on. */
+/* A host with a login and no value yet: a compressed frame ends the websocket, so that compression
+ * cannot be negotiated. */
 static void test_a_websocket_without_a_value(void **state)
 {
 	struct rig *r = rig_start(NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of AWS through a real sbx-origin: what arrives is signed with the real keys, as it
- * arrives. */
+/* AWS requests through a real sbx-origin: they arrive signed with the real keys. */
 #include "line_h2_rig.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ static struct rig *new_rig(void)
 	return r;
 }
 
-/* The guest's headers, as its SDK made them. */
+/* Headers as an SDK in the guest creates them. */
 static char *sign_as(const char *id, const char *name, const char *more)
 {
 	return xasprintf(
@@ -74,7 +73,7 @@ static const char *sent(const char *name)
 	return to;
 }
 
-/* Signs what arrived by itself, from the text that arrived, and compares. */
+/* Signs the received text independently, and compares. */
 static void check_signature(const char *method, const char *path, struct slice body)
 {
 	const char *auth = sent("authorization"), *list = strstr(auth, "SignedHeaders=");
@@ -170,7 +169,7 @@ static void a_request_is_signed_again(void **state)
 	rig_free(r);
 }
 
-/* A day was asked for: fifteen minutes from now, whatever time has passed since it was made. */
+/* A day was requested: the result is fifteen minutes from now, regardless of its age. */
 static void expect_short_life(time_t age)
 {
 	const char *at = strstr(head, "X-Amz-Expires=");
@@ -205,7 +204,7 @@ static void a_presigned_url_is_signed_again(void **state)
 	rig_free(r);
 }
 
-/* Not one byte goes out before all of it is here, and its hash is signed. */
+/* Nothing is sent before the body is complete and its hash is signed. */
 static void a_body_is_kept_and_hashed(void **state)
 {
 	static uint8_t body[300000], got[300000];
@@ -283,7 +282,7 @@ static void signed_chunks_are_signed_again(void **state)
 	rig_free(r);
 }
 
-/* Kept content and chunks wait for the windows of HTTP/2. */
+/* Kept content and chunks wait for HTTP/2 windows. */
 static void content_goes_over_http2(void **state)
 {
 	static const char line[] = "80000;chunk-signature=" SIG0 "\r\n";
@@ -388,7 +387,7 @@ static void a_body_of_no_said_length_is_bounded(void **state)
 	rig_free(r);
 }
 
-/* Some calls are not signed; they go without a credential, and the vault is not asked. */
+/* Some calls are not signed; they are sent without a credential, and the vault is not queried. */
 static void a_request_without_signature_gets_none(void **state)
 {
 	struct rig *r = new_rig();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes where: the credential in its one place, only after the certificate, and nobody
- * else's. */
+/* Placement: the credential in its one header, only after the certificate was verified, and no
+ * foreign ones. */
 #include "origin_rig.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static void test_the_value_is_in_the_slot_and_the_guests_own_is_not(void **state
 	rig_free(r);
 }
 
-/* One request of each kind on one connection: what stands in a known place and is ours is gone. */
+/* One request of each kind on one connection: our placeholder in a known place is removed. */
 static void test_sentinels_are_removed_everywhere(void **state)
 {
 	static const struct {
@@ -97,7 +97,7 @@ static void test_sentinels_are_removed_everywhere(void **state)
 		{"/", "a=1&KEY=sk-proxy%2Dmanaged-000000&b=2", "", "api"},
 		{"/", NULL, "cookie: a=1; session=" RIG_SENTINEL "; b=2\n", "api"},
 		{"/", NULL, "cookie: session=" RIG_SENTINEL "\n", "api"},
-		/* x-access-token:sentinel */
+		/* x-access-token:placeholder */
 		{"/git/x", NULL,
 			"authorization: Basic "
 			"eC1hY2Nlc3MtdG9rZW46c2stcHJveHktbWFuYWdlZC0wMDAwMDA=\n",
@@ -133,7 +133,7 @@ static void test_sentinels_are_removed_everywhere(void **state)
 		finish(r, edge, ssl);
 		assert_string_equal(rig_result(r, r->n_ids)->slot, rows[i].slot);
 	}
-	/* one connection and one question for all of them */
+	/* one connection and one NEED for all of them */
 	assert_int_equal(r->n_wants, 1);
 	assert_int_equal(r->n_needs, 1);
 	rig_hang_up(ssl);
@@ -189,11 +189,11 @@ static void test_a_foreign_credential_is_refused(void **state)
 
 		refused(r, edge, ORIGIN_DENIED_FOREIGN, 403);
 	}
-	assert_int_equal(r->n_wants, 0); /* nobody was called for it */
+	assert_int_equal(r->n_wants, 0); /* no connection was requested */
 	rig_free(r);
 }
 
-/* Interception without a credential: the sandbox's own keys are refused, and nothing is added. */
+/* Interception without a credential: the sandbox's own keys are denied, and nothing is added. */
 static void test_without_a_value_nothing_is_added_and_nobody_elses_passes(void **state)
 {
 	static const struct {
@@ -292,7 +292,7 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 	rig_free(r);
 }
 
-/* Some servers take the path from there. */
+/* Some servers use this path. */
 static void test_a_header_may_replace_the_path(void **state)
 {
 	static const char *const rows[] = {"x-original-url: /keys\n", "x-rewrite-url: /keys\n",
@@ -379,7 +379,7 @@ static void test_no_value_without_a_good_certificate(void **state)
 		{.san = "email:root@example.com"}, /* only the subject has the name */
 		{.from_s = -86400, .to_s = -3600}, {.from_s = 3600, .to_s = 86400},
 		{.is_self_signed = true}, {.issuer = &other_ca},
-		{.issuer = &rig_good}, /* a leaf is no CA */
+		{.issuer = &rig_good}, /* a leaf is not a CA */
 	};
 	struct rig *r = rig_new();
 
@@ -392,7 +392,7 @@ static void test_no_value_without_a_good_certificate(void **state)
 
 		rig_make_cert(&cert, &rows[i]);
 		ssl = rig_accept(rig_give_socket(r, want), &cert, NULL);
-		if (ssl) { /* it may have thought that all was well; nothing comes */
+		if (ssl) { /* the server may regard the handshake as complete; no data follows */
 			assert_false(rig_read_http(ssl, head, sizeof(head)));
 			assert_int_equal(strlen(head), 0);
 			rig_hang_up(ssl);
@@ -440,7 +440,7 @@ static void test_a_wildcard_and_an_address_are_good_names(void **state)
 	}
 }
 
-/* A path that servers may read in two ways: the slot that names paths does not count. */
+/* A path that servers may interpret in two ways: a slot for certain paths does not apply. */
 static void test_an_odd_path_has_no_slot_of_paths(void **state)
 {
 	struct rig *r = rig_new();
@@ -472,7 +472,7 @@ static void test_value_refused(void **state)
 	assert_string_equal(a.reason, RIG_HOST ": the credential was removed");
 	assert_int_equal(rig_result(r, 1)->outcome, ORIGIN_NO_VALUE);
 	(void)close(edge);
-	/* The next one asks again, on the same connection, which has carried nothing. */
+	/* The next one requests it again, on the same connection, which has carried nothing. */
 	edge = rig_ask(r, &(struct rig_req){0});
 	rig_give_value(r, RIG_VALUE);
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
@@ -482,7 +482,7 @@ static void test_value_refused(void **state)
 	rig_free(r);
 }
 
-/* The vault dies, or sends what is no value: nothing is sent. */
+/* The vault dies, or sends an invalid frame: nothing is sent. */
 static void test_broken_values(void **state)
 {
 	static const char *const bad[] = {"", "short", "line\nbreak"};
@@ -495,7 +495,7 @@ static void test_broken_values(void **state)
 
 		if (!ssl)
 			ssl = rig_serve(r);
-		if (i == 2) { /* whole, but it would be a second header */
+		if (i == 2) { /* complete, but it would be a second header */
 			rig_send_value(r, rig_expect(r, ORIGIN_NEED), bad[i], 1);
 		} else {
 			assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -533,7 +533,7 @@ static void test_a_value_that_has_run_out_is_asked_for_anew(void **state)
 	rig_free(r);
 }
 
-/* Edge goes while the value is on its way: the request is not sent. */
+/* Edge closes before the value arrives: the request is not sent. */
 static void test_edge_closes_before_the_value_comes(void **state)
 {
 	struct rig *r = rig_new();
@@ -555,7 +555,7 @@ static void test_edge_closes_before_the_value_comes(void **state)
 	rig_free(r);
 }
 
-/* The server closes while the value is awaited: a new connection, verified anew. */
+/* The server closes while the value is awaited: a new connection, verified again. */
 static void test_server_closes_before_the_value_comes(void **state)
 {
 	struct rig *r = rig_new();
@@ -637,7 +637,7 @@ static void test_no_connection(void **state)
 		refused(r, edge, ORIGIN_NO_TLS, 502);
 		(void)close(fd);
 	}
-	/* all that wait are told, not one after the other */
+	/* all waiting exchanges fail together, not one after the other */
 	for (int i = 0; i < 3; i++)
 		(void)rig_ask(r, &(struct rig_req){0});
 	while (!r->seen[4].has_result || !r->seen[5].has_result || !r->seen[6].has_result) {

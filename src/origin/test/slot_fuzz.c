@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request (a query, a line end, lines of headers) is judged and filled. What passes carries
- * nobody's credential in a known place and ours in one; what is refused had somebody's own. */
+/* A request (a query, a line end, lines of headers) is checked and filled. An accepted request has
+ * no foreign credential in a known place and ours in one; a denied one had a foreign one. */
 #include "src/origin/origin.h"
 
 #include "lib/base/mem.h"
@@ -123,7 +123,7 @@ static void judge(struct exchange *x)
 	unsigned n_foreign;
 
 	if (canon_check_req(&x->talk->req) < 0)
-		return; /* canon_get_req would not have given it */
+		return; /* canon_get_req would not return it */
 	n_foreign = count(&x->talk->req, SERVICE_FOREIGN);
 	if (slot_judge(&o, x, where) != ORIGIN_DONE) {
 		check(n_foreign > 0 && where[0]);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Token endpoints: the real tokens go to the vault and nowhere else, and one refresh is asked
- * for at a time. */
+/* Token endpoints: real tokens are sent to the vault only, and there is one refresh at a time. */
 #include "line_h2_rig.h"
 
 #include <fcntl.h>
@@ -44,7 +43,7 @@ static const char service[] = "service 1\nname demo\nabout Demo\n"
 			      "slot api\nhost api.example.com:443\npath /v1/**\n"
 			      "header authorization Bearer %s\nvalue access\nend\n";
 
-/* The same at a path where the server of line_h2_rig.c says what it was told. */
+/* The same at a path where the server of line_h2_rig.c echoes its input. */
 static const char echo_service[] = "service 1\nname demo\nabout Demo\n"
 				   "token api.example.com:443 /echo\n"
 				   "field access access_token " S_ACCESS "\n"
@@ -187,7 +186,7 @@ static void test_a_login(void **state)
 	assert_non_null(strstr(head, "POST " TOKEN_PATH " HTTP/1.1\r\n"));
 	assert_non_null(strstr(head, "accept-encoding: identity\r\n"));
 	reply(ssl, "200 OK", "x-copy: " ACCESS "\r\n", TOKENS_ARE);
-	/* edge has nothing before the vault has all */
+	/* edge gets nothing before the vault has all tokens */
 	keep_both(r);
 	must_answer(edge, 200, TOKENS_SEEN);
 	result = rig_result(r, 1);
@@ -335,7 +334,7 @@ static void test_a_refresh(void **state)
 	assert_true(result->used);
 	assert_string_equal(result->slot, "refresh");
 	rig_until_closed(r, 1);
-	/* so soon after it nobody is asked */
+	/* so soon after it the server is not queried */
 	edge = post(r, FORM, "refresh_token=" S_REFRESH "&grant_type=refresh_token");
 	must_answer(edge, 200, TOKENS_SEEN);
 	assert_false(rig_result(r, 2)->used);
@@ -419,7 +418,7 @@ static void test_twenty_refreshes_are_one(void **state)
 	rig_free(r);
 }
 
-/* All of them hear what the one heard. */
+/* All of them get the same answer. */
 static void test_a_refused_refresh_is_shared(void **state)
 {
 	struct rig *r = up(ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH);
@@ -428,13 +427,13 @@ static void test_a_refused_refresh_is_shared(void **state)
 
 	rig_give_value(r, OLD_REFRESH);
 	serve(ssl);
-	/* as it is, and with what stands in it removed */
+	/* unchanged, with the credentials in it removed */
 	reply(ssl, "400 Bad Request", "x-t: " OLD_REFRESH "\r\n",
 		"{\"error\":\"invalid_grant\",\"you\":\"" OLD_REFRESH "\"}");
 	must_answer(one, 400, "{\"error\":\"invalid_grant\",\"you\":\"**********************\"}");
 	must_answer(two, 400, "{\"error\":\"invalid_grant\",\"you\":\"**********************\"}");
 	assert_int_equal(rig_result(r, 1)->n_removed, 2);
-	/* and nothing was remembered */
+	/* and nothing was cached */
 	one = post(r, JSON, ASKS_REFRESH);
 	serve(ssl);
 	reply(ssl, "500 Oh", "", "no JSON at all");
@@ -443,7 +442,7 @@ static void test_a_refused_refresh_is_shared(void **state)
 	rig_free(r);
 }
 
-/* The server gives a new refresh token once: it is kept though nobody waits for it any more. */
+/* The server issues a new refresh token once: it is stored though no client waits any more. */
 static void test_who_asked_goes_away(void **state)
 {
 	struct rig *r = up(ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH);
@@ -463,7 +462,7 @@ static void test_who_asked_goes_away(void **state)
 	rig_free(r);
 }
 
-/* The first of two goes away before it was sent; the other one goes on. */
+/* The first of two disconnects before it was sent; the other one continues. */
 static void test_the_next_one_goes_on(void **state)
 {
 	struct rig *r = up(ORIGIN_HAS_ACCESS | ORIGIN_HAS_REFRESH);
@@ -484,7 +483,7 @@ static void test_the_next_one_goes_on(void **state)
 	rig_free(r);
 }
 
-/* How often a word stands in what can be read of its memory; -1: nothing can. */
+/* Counts a word in the readable memory of the process; -1: none is readable. */
 static int count_in_memory(const struct rig *r, const char *word)
 {
 	char path[64], line[512];
@@ -517,7 +516,7 @@ static int count_in_memory(const struct rig *r, const char *word)
 	return maps ? found : -1;
 }
 
-/* Not in what was freed, in no buffer, nor in what is remembered: the vault has them. */
+/* Not in freed memory, buffers or caches: only the vault has them. */
 static void test_nothing_is_left_in_memory(void **state)
 {
 	struct rig *r = rig_start("--no-hidden-memory");
@@ -531,7 +530,7 @@ static void test_nothing_is_left_in_memory(void **state)
 		if (i == 0)
 			rig_give_value(r, OLD_REFRESH);
 		serve(ssl);
-		/* it is found while it is there */
+		/* the search finds it while it is in use */
 		if (i == 0 && geteuid() == 0)
 			assert_true(count_in_memory(r, OLD_REFRESH) > 0);
 		reply(ssl, "200 OK", "", TOKENS_ARE);
@@ -545,7 +544,7 @@ static void test_nothing_is_left_in_memory(void **state)
 	rig_free(r);
 }
 
-/* ---- what is refused ---- */
+/* ---- denied requests ---- */
 
 static void test_foreign_tokens(void **state)
 {
@@ -564,7 +563,7 @@ static void test_foreign_tokens(void **state)
 	refused(r, edge, 403, ORIGIN_DENIED_FOREIGN);
 	assert_int_equal(r->n_wants, 0);
 	rig_free(r);
-	/* our sentinel, and there is no token */
+	/* our placeholder, but no token exists */
 	r = up(0);
 	refused(r, post(r, JSON, ASKS_REFRESH), 502, ORIGIN_NO_VALUE);
 	assert_int_equal(r->n_wants, 0);
@@ -641,14 +640,14 @@ static void test_sizes_are_bounded(void **state)
 	memset(large, ' ', 199999);
 	large[0] = '{';
 	rig_write(ssl, "HTTP/1.1 200 OK\r\ncontent-length: 199999\r\n\r\n");
-	/* it hangs up in the middle */
+	/* closed in the middle */
 	(void)!SSL_write(ssl, large, 199999);
 	refused(r, edge, 502, ORIGIN_BAD_ANSWER);
 	rig_hang_up(ssl);
 	rig_free(r);
 }
 
-/* Other paths are as they were: streamed, and nobody looks for tokens. */
+/* Other paths are unchanged: streamed, and not searched for tokens. */
 static void test_other_paths(void **state)
 {
 	struct rig *r = up(0);
@@ -683,7 +682,7 @@ int main(void)
 		cmocka_unit_test(test_sizes_are_bounded),
 		cmocka_unit_test(test_other_paths),
 	};
-	/* what the allocator of a real build leaves: see lib/os/jail/unsealed.h */
+	/* memory of the allocator of a real build: see lib/os/jail/unsealed.h */
 	const struct CMUnitTest measured[] = {
 		cmocka_unit_test(test_nothing_is_left_in_memory),
 	};
