@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base - files, variables, users, modules and kinds of events, used by all parts of sbx-guest.
+ * base - files, variables, users, modules and event kinds, used by all parts of sbx-guest.
  *
  * How      One header for each file.
  * Trust    The guest's own disk, and data of the host (facts.h).
@@ -14,5 +14,5 @@
 #include "modules.h"
 #include "users.h"
 
-/* signals.c, in a child: default actions, nothing blocked. */
+/* signals.c, in a child: default actions, no blocked signals. */
 void signals_reset(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * env - the environment of an exec: what every login has, what the host gave, what the user adds.
+ * env - the environment of an exec: login defaults, settings of the host, variables of the user.
  *
  * How      Later ones win: defaults of the user, then the sandbox's, then the exec's own.
- * Trust    Values come from the host; nothing in them is secret.
+ * Trust    Values come from the host and are not secret.
  * Owns     A struct env owns its strings; env_done frees them.
  * See      env_test.c
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event - the kinds of event that the switch in main.c knows.
+ * event - the kinds of event that the switch in main.c handles.
  *
  * How      Each fd and timer of the loop carries one of these as the kind of its struct loop_key.
  * Trust    Constants; sees no bytes.

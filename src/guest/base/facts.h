@@ -16,5 +16,5 @@ struct facts {
 	char *workdir; /* "" or NULL: the user's home */
 	struct env env;
 	bool has_ca;	  /* there is a CA of the sandbox (trust.h) */
-	struct env trust; /* stands for credentials */
+	struct env trust; /* placeholder credentials */
 };

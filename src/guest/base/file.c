@@ -25,7 +25,7 @@ int file_read_bytes(const char *path, char **ret, size_t *ret_n)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	/* Files of /proc say 0 whatever they hold. */
+	/* Files of /proc have size 0 regardless of their content. */
 	text = xmalloc(FILE_MAX_BYTES + 1);
 	n = fd_read_full(fd, text, FILE_MAX_BYTES + 1);
 	if (n < 0)

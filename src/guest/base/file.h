@@ -18,20 +18,20 @@
 
 #define FILE_MAX_BYTES (1u << 20)
 
-/* The content, NUL-terminated, on the heap. -EFBIG above FILE_MAX_BYTES, -EINVAL for a file that is
- * not regular (those of /proc and /sys are). */
+/* Returns the content, NUL-terminated, on the heap. -EFBIG above FILE_MAX_BYTES, -EINVAL if not a
+ * regular file (files of /proc and /sys are). */
 int file_read(const char *path, char **ret_text) MUST_CHECK;
 /* The same for a file that may hold NULs. */
 int file_read_bytes(const char *path, char **ret, size_t *ret_n) MUST_CHECK;
-/* Writes text into what is there (for /proc and /sys). */
+/* Writes text into an existing file (for /proc and /sys). */
 int file_poke(const char *path, const char *text) MUST_CHECK;
-/* Replaces path at once by a new file with the mode and owner of the old one (0644, root when there
- * was no regular one). */
+/* Replaces path atomically by a new file with the mode and owner of the old one (0644 and root if
+ * it was not a regular file). */
 int file_replace(const char *path, const char *text, struct err *err) MUST_CHECK;
 int file_replace_bytes(const char *path, struct slice bytes, struct err *err) MUST_CHECK;
-/* As file_replace, but leaves a file alone that says that already, so that nothing is written. */
+/* As file_replace, but does not write if the file has that content already. */
 int file_say(const char *path, const char *text, struct err *err) MUST_CHECK;
-/* mkdir -p of all directories above path, 0755; what is there stays as it is. */
+/* mkdir -p of all parent directories of path, 0755; existing ones are unchanged. */
 int file_make_parents(const char *path, struct err *err) MUST_CHECK;
 /* Gives all files beneath path (on the same file system) that belong to the old ids to the new. */
 int file_chown_tree(const char *path, const uid_t old[2], const uid_t new[2]) MUST_CHECK;

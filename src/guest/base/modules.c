@@ -99,7 +99,7 @@ char *modules_find_dep(const char *dep, const char *name)
 	return NULL;
 }
 
-/* What has been loaded in one call, as paths below the directory. */
+/* Modules loaded in one call, as paths below the directory. */
 struct loaded {
 	char *paths[MODULES_MAX];
 	size_t n;
@@ -128,7 +128,7 @@ static int load_once(
 	return r;
 }
 
-/* From the end: what others need comes last in modules.dep. Eats the line. */
+/* From the end: modules.dep lists dependencies last. Modifies the line. */
 static int load_line(
 	const char *folder, char *line, const char *params, struct loaded *l, struct err *err)
 {

@@ -12,14 +12,14 @@
 
 #define MAX_FIELDS 7
 
-/* One line cut at its colons. */
+/* One line split at its colons. */
 struct line {
 	size_t n;
 	char text[2048];
 	const char *field[MAX_FIELDS];
 };
 
-/* Takes the next line off *p; false at the end. An over-long line comes out without fields. */
+/* Takes the next line from *p; false at the end. An over-long line has no fields. */
 static bool next_line(const char **p, struct line *ret)
 {
 	size_t n = strcspn(*p, "\n");
@@ -239,7 +239,7 @@ static int edit_files(const char *passwd, const char *group, uid_t uid, gid_t gi
 
 	if (!new_passwd)
 		return err_set(err, -ENOENT, "user 'agent' not found in the template");
-	/* The group first: if it ends in between, the next start sees the old uid and continues. */
+	/* The group first: if interrupted, the next start sees the old uid and continues. */
 	r = new_group ? file_replace("/etc/group", new_group, err) : 0;
 	return r < 0 ? r : file_replace("/etc/passwd", new_passwd, err);
 }

@@ -5,7 +5,7 @@
  * How      The program is static, so it has no name service (which would load code of the guest's
  *          disk into PID 1). Pure functions work on the text of the files.
  * Trust    Files of the guest's own disk; a broken line is skipped.
- * Owns     Nothing; edited texts belong to the caller.
+ * Owns     Nothing; the caller owns edited texts.
  * Limits   USERS_MAX_GROUPS supplementary groups, USERS_MAX_FIELD bytes a field.
  * See      users_test.c
  */
@@ -27,8 +27,8 @@ struct guest_user {
 	char name[USERS_MAX_FIELD], home[USERS_MAX_FIELD], shell[USERS_MAX_FIELD];
 };
 
-/* "name", "uid", "name:group", "uid:gid", "" (the agent). A number that nobody has is a user
- * without a name whose home is /. -ENOENT with a sentence when a name is unknown. */
+/* "name", "uid", "name:group", "uid:gid", "" (the agent). An unused number is a user without a name
+ * whose home is /. Returns -ENOENT if a name is unknown. */
 int users_find(const char *passwd, const char *group, const char *spec, struct guest_user *ret,
 	struct err *err) MUST_CHECK;
 /* As users_find, on the guest's files. */
@@ -40,5 +40,5 @@ int users_group_id(const char *name, gid_t *ret_gid) MUST_CHECK;
 char *users_edit_passwd(const char *passwd, const char *name, uid_t uid, gid_t gid);
 /* The text of /etc/group with another id for `name`; NULL when there is no such group. */
 char *users_edit_group(const char *group, const char *name, gid_t gid);
-/* Gives the agent these ids, in the files and in its home. Does nothing when it has them. */
+/* Gives the agent these ids, in the files and in its home. Does nothing if it has them. */
 int users_set_agent(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;

@@ -82,17 +82,17 @@ static void enable_controllers(void)
 		(void)!file_poke("/sys/fs/cgroup/cgroup.subtree_control", names[i]);
 }
 
-/* For a daemon.json of the user's that does not say it. */
+/* For a daemon.json of the user without proxy settings. */
 static void put_proxies(void)
 {
 	struct env env = {0};
 
 	netconf_env(&env);
 	for (size_t i = 0; i < env.n; i++)
-		(void)putenv(env.v[i]); /* kept until the exec */
+		(void)putenv(env.v[i]); /* must stay valid until the exec */
 }
 
-/* dockerd, its containerd and its builder all look for runc on the PATH. */
+/* dockerd, its containerd and its builder all search runc in PATH. */
 static void put_runc(void)
 {
 	const char *path = getenv("PATH");
@@ -115,7 +115,7 @@ static void become_dockerd(int sock)
 	(void)dup2(null, 0);
 	(void)dup2(out >= 0 ? out : null, 1);
 	(void)dup2(out >= 0 ? out : null, 2);
-	/* The socket becomes fd 3, where socket activation wants it; dup2 drops CLOEXEC. */
+	/* Socket activation expects the socket at fd 3; dup2 drops CLOEXEC. */
 	if (sock == 3 ? fd_set_cloexec(3, false) < 0 : dup2(sock, 3) < 0)
 		_exit(126);
 	(void)!fd_set_nonblock(3, false);

@@ -23,7 +23,7 @@ int jedit_check(struct slice t, struct jedit *ret)
 
 /* ---- places in a checked text ---- */
 
-/* The value that begins at or after `at`, behind blanks and one comma; false at the end of v. */
+/* Finds the value at or after `at`, after blanks and one comma; false at the end of v. */
 static bool find_value(struct slice t, struct jedit v, size_t at, struct jedit *ret)
 {
 	at = jtext_skip(t, at);
@@ -52,7 +52,7 @@ bool jedit_member(struct slice t, struct jedit v, const char *name, struct jedit
 	if (!jedit_is(t, v, '{'))
 		return false;
 	while (find_value(t, v, at, &key)) {
-		/* behind the colon */
+		/* after the colon */
 		at = jtext_skip(t, key.end) + 1;
 		if (!find_value(t, v, at, &value))
 			return false;

@@ -24,10 +24,10 @@ struct jedit {
 /* -EBADMSG unless the text is one object and blanks. */
 int jedit_check(struct slice text, struct jedit *ret) MUST_CHECK;
 bool jedit_is(struct slice text, struct jedit v, char first);
-/* The member of an object, the last one when there are several; false when there is none or v is
- * no object. Names with escapes in them are not found. */
+/* Finds the member of an object, the last one if there are several; false if there is none or v is
+ * not an object. Names with escapes are not found. */
 bool jedit_member(struct slice text, struct jedit v, const char *name, struct jedit *ret);
-/* The items of an array: begin with *item = {0}. False behind the last, or when v is no array. */
+/* Iterates over an array: begin with *item = {0}. False after the last, or if v is not an array. */
 bool jedit_next(struct slice text, struct jedit v, struct jedit *item);
 /* The string's content; -EINVAL for another kind a NUL or half a surrogate
  * pair, -ENAMETOOLONG. */

@@ -12,7 +12,7 @@
 /* ---- arguments of runc ---- */
 
 struct option {
-	const char *name, *other; /* those that have a value */
+	const char *name, *other; /* options with a value */
 };
 
 static const struct option with_value[] = {{"--log", NULL}, {"--log-format", NULL},
@@ -58,7 +58,7 @@ void oci_parse(int argc, char **argv, struct oci_args *ret)
 	*ret = (struct oci_args){.bundle = "."};
 	for (int i = 1; i < argc; i++) {
 		if (argv[i][0] != '-') {
-			/* The command, then the container; what follows that is not runc's. */
+			/* The command, then the container; later arguments are not runc's. */
 			if (seen)
 				return;
 			seen = true;
@@ -95,8 +95,8 @@ struct insert {
 	size_t n;
 };
 
-/* Variables that are not in the array, each with a comma behind it or, behind the last, in front of
- * what was there already. */
+/* Writes the variables that are not in the array, comma-separated, with a comma before existing
+ * items. */
 static void write_env(FILE *out, struct slice text, struct jedit array, const struct env *env)
 {
 	struct jedit item = {0};
@@ -114,7 +114,7 @@ static void write_env(FILE *out, struct slice text, struct jedit array, const st
 		fputc(',', out);
 }
 
-/* In front of the variables that exist. Without any, the member is made. */
+/* Before the existing variables. Without any, creates the member. */
 static int insert_env(
 	struct slice text, struct jedit process, const struct env *env, struct insert *ret)
 {
@@ -137,7 +137,7 @@ static int insert_env(
 		write_env(out, text, none, env);
 		fputs(at == process.end - 1 ? "]" : "],", out);
 	}
-	/* "env": null holds no variables; nobody writes it, and it is left alone. */
+	/* "env": null has no variables; it does not occur in practice, and is unchanged. */
 	return fclose(out) == 0 ? 0 : -ENOMEM;
 }
 
@@ -150,7 +150,7 @@ static void write_mount(FILE *out, const char *source, const char *place)
 	fputs(",\"options\":[\"bind\",\"ro\",\"nosuid\",\"nodev\",\"noexec\"]}", out);
 }
 
-/* Behind the mounts that exist: /dev is among them, so the list is not empty. */
+/* After the existing mounts: /dev is among them, so the list is not empty. */
 static int insert_mounts(
 	struct slice text, struct jedit config, const struct oci_add *add, struct insert *ret)
 {
@@ -230,7 +230,7 @@ bool oci_has_dev(const char *config)
 
 	if (jedit_check(text, &top) < 0 || !jedit_member(text, top, "mounts", &mounts))
 		return false;
-	/* The last one counts: it lies on top. */
+	/* The last mount applies: it covers the others. */
 	while (jedit_next(text, mounts, &item)) {
 		if (!jedit_member(text, item, "destination", &v) ||
 			jedit_string(text, v, buf, sizeof(buf)) < 0 || strcmp(buf, "/dev") != 0)

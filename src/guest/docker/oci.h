@@ -39,10 +39,10 @@ struct oci_args {
 	const char *process; /* of OCI_EXEC: the file, or NULL */
 };
 
-/* What there is to add. */
+/* Additions to a container. */
 struct oci_add {
 	struct env env;
-	const char *folder; /* appears at OCI_PLACE; NULL: nothing does */
+	const char *folder; /* mounted at OCI_PLACE; NULL: none */
 	const char *bundle; /* this file appears at each of the binds */
 	size_t n_binds;
 	const char *binds[OCI_MAX_BINDS];
@@ -60,7 +60,7 @@ void oci_parse(int argc, char **argv, struct oci_args *ret);
 int oci_edit(const char *config, const struct oci_add *add, char **ret) MUST_CHECK;
 /* The same for the process of an exec: variables only. */
 int oci_edit_process(const char *process, const struct env *env, char **ret) MUST_CHECK;
-/* Has the container a /dev of its own, in which a mount leaves no trace? */
+/* Whether the container has its own /dev, in which a mount point leaves no trace. */
 bool oci_has_dev(const char *config);
 /* Edits the files that the arguments name. */
 int oci_prepare(

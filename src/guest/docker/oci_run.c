@@ -45,14 +45,14 @@ static const char *const files[] = {"ca.pem", "ca-bundle.pem", "cacerts", "wgetr
 static const char *const places[OCI_MAX_BINDS] = {"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
 
-/* What writes the bundle again, or brings such a program. */
+/* Programs that rewrite the bundle, or package managers that install one. */
 static const char *const writers[] = {"/usr/sbin/update-ca-certificates",
 	"/usr/bin/update-ca-trust", "/usr/bin/dpkg", "/usr/bin/rpm", "/sbin/apk", "/usr/bin/apk",
 	"/usr/bin/pacman"};
 
 /* ---- the container's files ---- */
 
-/* Links in the container lead to places in the container. */
+/* Symlinks in the container are resolved inside the container. */
 static int open_in(int root, const char *path)
 {
 	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
@@ -158,7 +158,7 @@ static void remove_folder(const char *folder)
 	(void)rmdir(folder);
 }
 
-/* Another runc may make the same at this moment: whoever comes first has made it. */
+/* Another runc may create the same directory at this moment: the first one wins. */
 static int make_folder(
 	const char *dir, const char *ca, const char *bundle, char **ret, struct err *err)
 {
@@ -185,7 +185,7 @@ static int make_folder(
 	return r;
 }
 
-/* ---- what is added ---- */
+/* ---- additions ---- */
 
 struct plan {
 	struct oci_add add;
@@ -199,7 +199,7 @@ static void plan_done(struct plan *p)
 	free(p->bundle);
 }
 
-/* What stands for credentials. */
+/* Adds placeholder credentials. */
 static void add_variables(const struct oci_host *host, struct env *env)
 {
 	AUTO_FREE char *text = NULL;
@@ -278,8 +278,8 @@ static int edit_container(const struct oci_host *host, const struct oci_args *ar
 	return strcmp(old, new) ? file_replace(path, new, err) : 0;
 }
 
-/* The container was made with the directory in it: its config, in the directory where runc is
- * called, says so. */
+/* Whether the container was created with the directory: checks its config, in the directory where
+ * runc is called. */
 static bool has_folder(const char *bundle)
 {
 	AUTO_FREE char *path = xasprintf("%s/config.json", bundle), *text = NULL;

@@ -57,7 +57,7 @@ static void become_child(const struct child *c, const struct guest_user *u)
 	}
 }
 
-/* An asked-for directory must be there; otherwise the workspace, the home or the top will do. */
+/* A requested directory must exist; otherwise the workspace, the home or / is used. */
 static void enter_folder(const struct child *c, const struct guest_user *u)
 {
 	const char *asked = c->spec->cwd, *work = c->facts->workdir;
@@ -90,7 +90,7 @@ static void fill_env(struct env *e, const struct child *c, const struct guest_us
 	env_set(e, "SHELL", u->shell[0] ? u->shell : "/bin/sh");
 	env_set(e, "LANG", "C.UTF-8");
 	imageenv_load(e, u->uid == 0 ? NULL : own);
-	/* The sandbox is its user's alone: what pip would protect (PEP 668) may be changed. */
+	/* The sandbox has one user: packages that pip protects (PEP 668) may be changed. */
 	env_set(e, "PIP_BREAK_SYSTEM_PACKAGES", "1");
 	if (f->name) {
 		env_set(e, "SANDBOX_NAME", f->name);
@@ -125,8 +125,8 @@ static void exec_program(const struct child *c, char **envp)
 	fail(c, STATUS_CANNOT, err.text);
 }
 
-/* Builtins run as root: numeric owners are theirs to keep. There is no exec that would close PID
- * 1's descriptors, among them the status pipe and the other end of our own input. */
+/* Builtins run as root and keep numeric owners. Without an exec, the descriptors of PID 1 are not
+ * closed automatically, among them the status pipe and the other end of our own input. */
 static void run_builtin(const struct child *c)
 {
 	builtin_fn *fn = builtin_find(c->spec->argv[0]);

@@ -138,7 +138,7 @@ static bool has_program(const struct exec *e)
 	return e->state == EXEC_STARTING || e->state == EXEC_RUNNING;
 }
 
-/* Nobody is there for the program, and nobody will be. */
+/* The program has no client, and will get none. */
 void exec_hang_up(struct execs *x, struct exec *e)
 {
 	if (!has_program(e) || e->detached) {
@@ -146,7 +146,7 @@ void exec_hang_up(struct execs *x, struct exec *e)
 		return;
 	}
 	e->state = EXEC_ORPHAN;
-	/* The group does not exist yet when the child has not come as far as setsid. */
+	/* The group does not exist before the child has called setsid. */
 	(void)kill(e->pid, SIGHUP);
 	(void)kill(-e->pid, SIGHUP);
 	(void)kill(-e->pid, SIGCONT);
@@ -188,7 +188,7 @@ void exec_on_end(struct execs *x, uint32_t idx)
 {
 	struct exec_conn *c = &x->conns[idx];
 
-	/* Input ends by STDIN_EOF; a host that ends its half has nobody left on its side. */
+	/* Input ends by STDIN_EOF; a host that closes its half has no client left. */
 	if (!c->last && !(c->e && c->e->detached))
 		exec_violation(x, c);
 }
@@ -216,7 +216,7 @@ void exec_say_error(struct execs *x, struct exec_conn *c, uint8_t status, const 
 	exec_resume(x, c);
 }
 
-/* The program did not come to run. */
+/* The program could not be started. */
 static void fail_start(struct execs *x, struct exec *e, uint8_t status, const char *text)
 {
 	if (e->conn)
@@ -241,7 +241,7 @@ static void say_started(struct execs *x, struct exec *e)
 		exec_pump_input(x, e->conn);
 }
 
-/* The status pipe ended (the program runs) or has the reason why not. */
+/* The status pipe closed (the program runs) or has the error. */
 static void read_status(struct execs *x, struct exec *e)
 {
 	uint8_t buf[SPAWN_MAX_STATUS];
@@ -327,7 +327,7 @@ static void end_it(struct execs *x, struct exec *e)
 	exec_forget_dead(x);
 }
 
-/* Is all output there that will be waited for? */
+/* Checks whether all awaited output was read. */
 static void check_drained(struct execs *x, struct exec *e)
 {
 	bool late = clock_mono_ms() - e->ended_ms >= EXEC_DRAIN_MS;
@@ -346,7 +346,7 @@ static void note_owed(struct exec_end *end)
 		end->owed = (size_t)n;
 }
 
-/* A number may come again once its process was waited for. */
+/* A pid may be reused after its process was reaped. */
 static struct exec *find_process(struct execs *x, pid_t pid)
 {
 	for (struct exec *e = x->slots; e < x->slots + EXEC_MAX; e++)
@@ -371,15 +371,14 @@ bool exec_on_exit(struct execs *x, pid_t pid, int wait_status)
 	note_owed(&e->out);
 	note_owed(&e->err);
 	set_timer(x, e, EXEC_SILENCE_MS);
-	/* Most often everything is there and the pipe's end with it: no turn of the loop is lost.
-	 */
+	/* Usually all output and the end of the pipe are available: saves a turn of the loop. */
 	exec_read_output(x, e, &e->out, EXEC_STDOUT);
 	exec_read_output(x, e, &e->err, EXEC_STDERR);
 	check_drained(x, e);
 	return true;
 }
 
-/* Silence counts only while there is room to read into. */
+/* The silence timeout applies only while there is room to read into. */
 static void on_silence(struct execs *x, struct exec *e)
 {
 	if (!exec_has_room(e))

@@ -28,26 +28,26 @@
 int exec_open(struct execs *x, uint32_t id, uint32_t *ret_idx) MUST_CHECK;
 void exec_on_data(struct execs *x, uint32_t idx, struct slice bytes);
 ssize_t exec_pull(struct execs *x, uint32_t idx, uint8_t *buf, size_t n);
-/* The host has ended its half, or the stream is over. */
+/* The host has closed its half, or the stream has ended. */
 void exec_on_end(struct execs *x, uint32_t idx);
 void exec_on_close(struct execs *x, uint32_t idx);
-/* The session has ended: all streams are gone. */
+/* The session has ended, and with it all streams. */
 void exec_drop_all(struct execs *x);
 
-/* Before a suspension: every client that can come back is told DETACHED (suspended) and its stream
- * ends; no program ends for it, whatever happens to the wire. Others are not touched. */
+/* Before a suspension: every client that can reattach gets DETACHED (suspended) and its stream
+ * ends. No program ends because of it or of the wire. Other clients are not affected. */
 void exec_park_all(struct execs *x);
-/* After it, or when it is called off: plain execs whose client has not come back within
+/* After a suspension, or if it is cancelled: plain execs whose client has not reattached within
  * EXEC_CLAIM_MS are hung up. */
 void exec_unpark(struct execs *x);
 
-/* What is shown of a kept session. */
+/* Information about a kept session. */
 struct exec_shown {
 	const char *name;
 	bool attached, ended, signalled;
-	uint8_t value; /* exit status or signal, once it has ended */
+	uint8_t value; /* exit status or signal, after its exit */
 };
-/* The i-th kept session; false when there are no more. */
+/* Returns the i-th kept session; false if there are no more. */
 bool exec_kept(const struct execs *x, size_t i, struct exec_shown *ret);
 
 void exec_on_event(struct execs *x, const struct loop_event *ev);

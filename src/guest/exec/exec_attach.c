@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who looks at a program: attaching, taking over, sending away, and kept sessions. */
+/* Clients of a program: attaching, taking over, detaching, and kept sessions. */
 #include "exec_internal.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static struct exec *find_token(struct execs *x, const uint8_t token[EXEC_TOKEN])
 	return NULL;
 }
 
-/* Ended sessions that wait for somebody; the oldest of them in *ret. */
+/* Counts exited sessions that wait for a client; the oldest in *ret. */
 static unsigned count_dead(struct execs *x, struct exec **ret)
 {
 	unsigned n = 0;
@@ -66,7 +66,7 @@ const char *exec_keep_refusal(struct execs *x, const char *name)
 
 	if (e && (e->state != EXEC_ENDED || (e->conn && !e->conn->last)))
 		return "a session with this name already exists";
-	/* The one before has ended, and who was there knows: its place is taken. */
+	/* The previous one has exited, and its client got the status: reuse its slot. */
 	if (e)
 		exec_free(x, e);
 	for (e = next_used(x, NULL); e; e = next_used(x, e))
@@ -115,8 +115,8 @@ static void fill_replay(struct exec_conn *c)
 	exec_ring_replay(&c->e->ring, &screen, &c->replay);
 }
 
-/* A program that has not changed its picture does so when its terminal changes; one that sees the
- * old size again by the time it looks would not, so the other size stays for a moment. */
+/* A program redraws when the size of its terminal changes. It would not if it saw the old size
+ * again by the time it checks, so the other size stays for a moment. */
 static void nudge_attach(struct execs *x, struct exec *e, uint16_t rows, uint16_t cols)
 {
 	if (e->out.fd < 0 || rows == 0 || cols == 0)
@@ -168,7 +168,7 @@ void exec_say_begun(struct execs *x, struct exec_conn *c)
 		exec_watch_output(x, c->e);
 }
 
-/* Nobody is sent away, nothing is drawn again, and the program does not notice. */
+/* No client is detached, nothing is redrawn, and the program does not notice. */
 static void look_attach(struct execs *x, struct exec_conn *c, const struct exec *e)
 {
 	struct exec_attached a = {.pid = (uint32_t)e->pid, .dropped = e->ring.base};
@@ -205,7 +205,7 @@ int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload)
 	}
 	if (c->how.look)
 		return -EBADMSG;
-	/* Who had it cannot take it back by himself. */
+	/* The previous client cannot take it back automatically. */
 	if (by_name)
 		memcpy(e->token, c->how.token, EXEC_TOKEN);
 	c->attaching = c->acks = true;
@@ -269,7 +269,7 @@ void exec_park_all(struct execs *x)
 		if (!c || !c->acks)
 			continue;
 		e->parked = true;
-		/* EXIT is on its way: when it does not arrive it is asked for again. */
+		/* EXIT is being sent: if it is lost, the client requests it again. */
 		if (c->last)
 			continue;
 		exec_send_away(x, c, EXEC_SUSPENDED);

@@ -16,16 +16,16 @@ static inline bool exec_is_kept(const struct exec *e)
 }
 void exec_end_watch(struct execs *x, struct exec *e, struct exec_end *end, uint32_t events);
 void exec_end_close(struct execs *x, struct exec *e, struct exec_end *end);
-/* Tells the wire that there is something to pull. */
+/* Notifies the wire that there is data to pull. */
 void exec_resume(struct execs *x, struct exec_conn *c);
-/* Ends the stream because of what the host sent, and what runs with it. */
+/* Ends the stream, and its program, because of a protocol violation of the host. */
 void exec_violation(struct execs *x, struct exec_conn *c);
 /* ERROR as the stream's only frame. */
 void exec_say_error(struct execs *x, struct exec_conn *c, uint8_t status, const char *text);
-/* A new one of that spec for the conn; says ERROR when it cannot be. */
+/* Starts an exec of that spec for the conn; sends ERROR on failure. */
 int exec_start(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
 void exec_free(struct execs *x, struct exec *e);
-/* The exec has no conn any more. `told`: the stream ended with its EXIT. */
+/* The exec has lost its conn. `told`: the stream ended with its EXIT. */
 void exec_leave(struct execs *x, struct exec *e, bool told);
 void exec_hang_up(struct execs *x, struct exec *e);
 void exec_set_aside(struct execs *x, struct exec *e, unsigned ms);
@@ -39,18 +39,18 @@ void exec_write_input(struct execs *x, struct exec *e);
 
 /* exec_attach.c */
 struct exec *exec_find_kept(struct execs *x, const char *name);
-/* Makes e the conn's, from whoever had it. */
+/* Makes e the conn's, detaching any other client. */
 void exec_take_over(struct execs *x, struct exec_conn *c, struct exec *e);
-/* The program runs: STARTED, or what ATTACH wants to see. */
+/* The program runs: sends STARTED, or the data that ATTACH requested. */
 void exec_say_begun(struct execs *x, struct exec_conn *c);
 int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
 int exec_take_ack(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
 /* DETACHED is the conn's last frame; the exec continues without. */
 void exec_send_away(struct execs *x, struct exec_conn *c, enum exec_reason reason);
 void exec_resize(struct execs *x, struct exec *e, uint16_t rows, uint16_t cols);
-/* The nudge is over, or nobody came. */
+/* The nudge has ended, or no client reattached. */
 void exec_on_aside(struct execs *x, struct exec *e);
-/* Only the newest EXEC_MAX_DEAD of the kept ones that have ended stay. */
+/* Only the newest EXEC_MAX_DEAD of the exited kept sessions stay. */
 void exec_forget_dead(struct execs *x);
-/* Why there can be no kept session of this name now, or NULL. */
+/* Returns why no kept session of this name is possible now, or NULL. */
 const char *exec_keep_refusal(struct execs *x, const char *name);

@@ -12,7 +12,7 @@
 /* At most so much of one program's output a turn, so that the others get theirs. */
 #define TURN_READS 4
 
-/* Output from here on must not get lost; of a session that nobody looks at, any may. */
+/* Output from this offset on must not be lost; of a detached session, any may be. */
 static uint64_t keep_from(const struct exec *e)
 {
 	return exec_is_kept(e) && !e->conn ? e->ring.end : e->acked;
@@ -31,7 +31,7 @@ void exec_watch_output(struct execs *x, struct exec *e)
 	exec_end_watch(x, e, &e->err, on ? EPOLLIN : 0);
 }
 
-/* Bytes moved, 0 when there is nothing now or no room, -1 at the end. */
+/* Returns the bytes moved, 0 if there is no data or no room, -1 at the end. */
 static ssize_t read_once(struct exec *e, struct exec_end *end, enum exec_type type)
 {
 	static uint8_t buf[EXEC_RING_FRAME];
@@ -43,7 +43,7 @@ static ssize_t read_once(struct exec *e, struct exec_end *end, enum exec_type ty
 	n = read(end->fd, buf, MIN(room, sizeof(buf)));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	/* A terminal that nobody holds any more says EIO. */
+	/* A terminal without an open slave returns EIO. */
 	if (n <= 0)
 		return -1;
 	exec_ring_put(&e->ring, type, slice_of(buf, (size_t)n), keep_from(e),
@@ -95,7 +95,7 @@ static void send_exit(struct exec_conn *c)
 	c->last = true;
 }
 
-/* What the exec has for its client goes into the queue as whole frames, as far as it fits. */
+/* Queues the exec's output for its client as complete frames, as far as there is room. */
 static void fill_io(struct execs *x, struct exec_conn *c)
 {
 	struct exec *e = c->e;
@@ -162,7 +162,7 @@ void exec_write_input(struct execs *x, struct exec *e)
 		finish_input(x, e);
 		n = e->in.fd < 0 ? 0 : bufq_drain(&e->to_program, e->in.fd);
 	}
-	/* The program does not read any more: what comes is thrown away, as a pipe does. */
+	/* The program no longer reads: further input is dropped, as with a pipe. */
 	if (n < 0 && n != -EAGAIN)
 		close_input(x, e);
 	bufq_trim(&e->to_program);
@@ -241,8 +241,8 @@ static int take_frame(struct execs *x, struct exec_conn *c, const struct exec_fr
 	}
 }
 
-/* While the program is being started its input waits; afterwards a frame is taken only when its
- * whole payload would fit. */
+/* While the program is being started its input waits; afterwards a frame is accepted only if its
+ * whole payload fits. */
 static bool can_take(const struct exec_conn *c)
 {
 	const struct exec *e = c->e;
@@ -250,7 +250,7 @@ static bool can_take(const struct exec_conn *c)
 	return !e || (e->state != EXEC_STARTING && bufq_space(&e->to_program) >= EXEC_MAX_PAYLOAD);
 }
 
-/* Eats one run of bytes; how many, or -EBADMSG. */
+/* Consumes one run of bytes; returns its length, or -EBADMSG. */
 static ssize_t eat_io(struct execs *x, struct exec_conn *c)
 {
 	struct slice run = bufq_peek(&c->from_host), left = run;
@@ -291,7 +291,7 @@ void exec_on_data(struct execs *x, uint32_t idx, struct slice bytes)
 {
 	struct exec_conn *c = &x->conns[idx];
 
-	/* More than the window allows cannot come; should it, the stream is over. */
+	/* The window limits the data; if it is exceeded, the stream ends. */
 	if (bufq_put(&c->from_host, bytes) < bytes.n)
 		exec_violation(x, c);
 	else

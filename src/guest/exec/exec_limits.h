@@ -22,16 +22,16 @@
 #define EXEC_IN_QUEUE (2 * EXEC_MAX_PAYLOAD)
 /* Room in the output queue that data never takes: every other frame always fits. */
 #define EXEC_RESERVE 2048
-/* The client is told so often how much of its input is taken. */
+/* Interval of reports to the client about accepted input. */
 #define EXEC_TAKEN_STEP (32 * 1024)
 #define EXEC_KILL_MS 2000
-/* What the program itself wrote is in the pipe when it ends and is always delivered, however
- * slow the client. A grandchild may hold the pipe for ever (ssh then hangs) or print a little
- * late (`> >(tee log)`; an immediate close would lose that). So output continues until the end of
- * the pipe, or so long without a byte, or so long in all; then EXIT is sent and the pipe closed. */
+/* The program's own output is in the pipe when it exits and is always delivered, however slow the
+ * client. A grandchild may hold the pipe forever (ssh then hangs) or print a little late (`> >(tee
+ * log)`; an immediate close would lose that). So output continues until the end of the pipe, or the
+ * first, or the second of these timeouts; then EXIT is sent and the pipe closed. */
 #define EXEC_SILENCE_MS 500
 #define EXEC_DRAIN_MS 2000
-/* So long a program that came back from a suspension waits for its client. */
+/* How long a program waits for its client after a resume. */
 #define EXEC_CLAIM_MS 30000
 /* So long a program sees a terminal that is one row smaller, to make it redraw. */
 #define EXEC_NUDGE_MS 100

@@ -17,7 +17,7 @@ void exec_ring_done(struct exec_ring *r)
 	r->base = r->end;
 }
 
-/* The bytes at an offset, as far as they lie in one piece. */
+/* Returns the contiguous bytes at an offset. */
 static struct slice piece_ring(const struct exec_ring *r, uint64_t at, size_t n)
 {
 	size_t i = (size_t)(at % r->size);
@@ -30,7 +30,7 @@ static uint8_t byte_at(const struct exec_ring *r, uint64_t at)
 	return r->buf[at % r->size];
 }
 
-/* Bytes of the frame that begins there, its header included. */
+/* Size of the frame that begins there, with its header. */
 static size_t frame_size(const struct exec_ring *r, uint64_t at)
 {
 	return EXEC_HEADER + ((size_t)byte_at(r, at + 1) | (size_t)byte_at(r, at + 2) << 8 |

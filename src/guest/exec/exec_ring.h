@@ -9,7 +9,7 @@
  * Trust    Output of programs in the guest; offsets come from the host and are checked by the
  *          caller.
  * Owns     Its memory, allocated on demand, freed when it is empty.
- * Limits   The size given at the start; EXEC_RING_FRAME bytes of data a frame.
+ * Limits   The size given at the start; EXEC_RING_FRAME bytes of data per frame.
  * See      exec_ring_test.c, proto/PROTOCOL.exec
  */
 #pragma once
@@ -33,16 +33,16 @@ static inline size_t exec_ring_len(const struct exec_ring *r)
 }
 /* Data bytes that a frame may have now, when frames before `keep` may go. */
 size_t exec_ring_room(const struct exec_ring *r, uint64_t keep);
-/* Appends a frame, dropping frames before `keep` as needed into the screen (NULL: nobody follows).
- * The data must fit exec_ring_room. */
+/* Appends a frame, moving frames before `keep` as needed into the screen (NULL: discarded). The
+ * data must fit exec_ring_room. */
 void exec_ring_put(struct exec_ring *r, enum exec_type type, struct slice data, uint64_t keep,
 	struct screen *screen);
-/* Drops the frames before `at`; gives the memory back when nothing is left. */
+/* Drops the frames before `at`; frees the memory if nothing is left. */
 void exec_ring_drop(struct exec_ring *r, uint64_t at);
-/* Copies whole frames from `at` on to the queue, as many as fit into `most` bytes; where that
- * ends. */
+/* Copies complete frames from `at` on to the queue, as many as fit into `most` bytes; returns the
+ * end. */
 uint64_t exec_ring_copy(const struct exec_ring *r, uint64_t at, struct bufq *q, size_t most);
-/* The data of the frames that begin at `at` or later, as it is. */
+/* The raw data of the frames that begin at `at` or later. */
 void exec_ring_data(const struct exec_ring *r, uint64_t at, struct bufq *q);
-/* All data to the queue, as screen_replay gives it on; `screen` stands as it stood at base. */
+/* All data to the queue, filtered by screen_replay; `screen` has the state at base. */
 void exec_ring_replay(const struct exec_ring *r, struct screen *screen, struct bufq *q);

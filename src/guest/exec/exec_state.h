@@ -22,12 +22,12 @@ enum exec_state {
 	EXEC_ORPHAN,
 };
 
-/* One fd in the loop; a hang-up is reported whether wanted or not, so an idle one is taken out. */
+/* One fd in the loop; epoll always reports a hang-up, so an idle fd is removed from the loop. */
 struct exec_end {
 	int fd;
 	uint8_t kind;
 	uint32_t events;
-	size_t owed; /* bytes that were in the pipe when the program ended */
+	size_t owed; /* bytes in the pipe when the program exited */
 };
 
 struct exec_conn {
@@ -35,7 +35,7 @@ struct exec_conn {
 	struct exec *e; /* NULL before the first frame and after the last */
 	bool begun;	/* STARTED or ATTACHED is in the queue */
 	bool last;	/* so is the frame that ends the stream */
-	bool acks;	/* the client says what it has */
+	bool acks;	/* the client acknowledges data */
 	bool attaching; /* by `how` */
 	bool looks;	/* has no exec: the stream ends with the replay */
 	struct exec_attach how;
@@ -48,7 +48,7 @@ struct exec_conn {
 struct exec {
 	enum exec_state state;
 	uint32_t gen;
-	struct exec_conn *conn; /* NULL: nobody is there */
+	struct exec_conn *conn; /* NULL: no client */
 	bool detached, tty, eof_wanted, eof_seen;
 	bool parked; /* its client was sent away and is waited for */
 	pid_t pid;
@@ -56,10 +56,10 @@ struct exec {
 	uint64_t ended_ms;
 	char name[EXEC_MAX_SESSION + 1]; /* "" unless it is kept */
 	uint8_t token[EXEC_TOKEN];
-	uint64_t serial; /* in the order of their ends */
+	uint64_t serial; /* in order of their exits */
 	uint16_t rows, cols;
 	struct exec_ring ring;
-	struct screen screen; /* of a kept one, as it stood at the ring's base */
+	struct screen screen; /* of a kept session, at the ring's base */
 	uint64_t acked;	      /* of the ring */
 	uint64_t in_taken;
 	struct bufq to_program;

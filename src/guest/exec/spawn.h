@@ -19,7 +19,7 @@
 
 struct spawn {
 	pid_t pid;    /* also its session and its process group */
-	int status;   /* u8 exit status and text when it could not start, nothing when it runs */
+	int status;   /* u8 exit status and text on failure, nothing on success */
 	int in;	      /* -1 without input */
 	int out, err; /* err is -1 with a terminal; both are -1 when detached */
 };
@@ -27,5 +27,5 @@ struct spawn {
 /* All fds of the result are non-blocking. */
 int spawn_start(const struct exec_spec *spec, const struct facts *facts, struct spawn *ret,
 	struct err *err) MUST_CHECK;
-/* Sets the size of the terminal behind its controlling end. */
+/* Sets the size of the terminal of this controlling end. */
 void spawn_resize(int pty, uint16_t rows, uint16_t cols);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * termname - the name of a terminal that programs of the guest have a description of.
+ * termname - the name of a terminal for which the guest has a description.
  *
- * How      Looks for the description in the directories of ncurses. A terminal without one is taken
- *          for the usual one, which nearly all understand; an image without any keeps the name.
- * Trust    The name is the host user's; one with a '/' is never looked for.
+ * How      Searches the description in the directories of ncurses. A terminal without one is
+ *          replaced by the usual one, which nearly all understand. Without any, the name is kept.
+ * Trust    Input: a name from the host user; a name with '/' is never searched.
  * See      termname_test.c
  */
 #pragma once

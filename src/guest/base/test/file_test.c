@@ -94,7 +94,7 @@ static void test_parents(void **state)
 	assert_int_equal(file_make_parents(through, &err), -ENOTDIR);
 }
 
-/* As an ordinary user only a change to oneself can be made: what matters is who is left alone. */
+/* An ordinary user can only chown to itself: the test checks which files are not changed. */
 static void test_chown_tree_leaves_others(void **state)
 {
 	uid_t nobody[2] = {4000000, 4000000}, me[2] = {geteuid(), getegid()};

@@ -51,7 +51,7 @@ static void test_names_and_numbers(void **state)
 	assert_int_equal(find("root").uid, 0);
 	assert_string_equal(find("1000").name, "agent");
 	assert_int_equal(find("last").gid, 8);
-	/* Nobody's number is a user all the same, as docker has it. */
+	/* An unused number is a valid user, as in docker. */
 	assert_int_equal(find("4242").uid, 4242);
 	assert_string_equal(find("4242").home, "/");
 	assert_int_equal(find("4242").n_groups, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is taken as a container's config is still JSON after the edit, says another reader. */
+/* An accepted container config is still JSON after the edit, according to another parser. */
 #include <jansson.h>
 #include "src/guest/docker/jedit.h"
 #include "src/guest/docker/oci.h"

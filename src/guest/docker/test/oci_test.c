@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configs as Docker writes them, and a container's root in a folder of the test. */
+/* Configs as Docker writes them, and a container root in a directory of the test. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,7 +142,7 @@ static void test_edit(void **state)
 		json_string_value(json_object_get(json_array_get(mounts, 3), "destination")),
 		"/etc/x");
 	json_decref(j);
-	/* What the author wrote stays to the digit. */
+	/* The original text is unchanged, including large numbers. */
 	assert_int_equal(oci_edit(CONFIG, &add, &text), 0);
 	assert_non_null(strstr(text, "18446744073709551615"));
 	assert_non_null(strstr(text, "{\"x\":1e3}"));
@@ -278,7 +278,7 @@ static void test_no_bundle(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-/* A link of the container leads nowhere outside its root. */
+/* A symlink of the container does not leave its root. */
 static void test_links_stay_inside(void **state)
 {
 	AUTO_FREE char *path = in_dir("c/rootfs" BUNDLE_OF_DEBIAN), *secret = in_dir("secret");
@@ -310,7 +310,7 @@ static void test_same_bundle_same_folder(void **state)
 	assert_string_equal(first, second);
 }
 
-/* Fail safe: the config is as it was. */
+/* Fail safe: the config is unchanged. */
 static void test_failure_changes_nothing(void **state)
 {
 	static const char broken[] = "{\"process\":{}";
@@ -324,7 +324,7 @@ static void test_failure_changes_nothing(void **state)
 	text = get("c/config.json");
 	assert_string_equal(text, broken);
 	put("c/config.json", CONFIG);
-	full.dir = file; /* a file, in which no folder can be made */
+	full.dir = file; /* a file, in which no directory can be created */
 	assert_true(oci_prepare(&full, &args, &err) < 0);
 	free(text);
 	text = get("c/config.json");
@@ -343,7 +343,7 @@ static void test_exec(void **state)
 	with = get("p.json");
 	assert_non_null(strstr(with, "\"SSL_CERT_FILE=/dev/sbx/ca-bundle.pem\""));
 	assert_non_null(strstr(with, "\"GH_TOKEN=sentinel\""));
-	/* A container that was made without has no file to point to. */
+	/* A container that was created without the directory has no file to point to. */
 	put("c/config.json", CONFIG);
 	put("p.json", "{\"env\":[\"PATH=/bin\"]}");
 	assert_int_equal(oci_prepare(&host, &args, &err), 0);

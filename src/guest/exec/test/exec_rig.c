@@ -68,7 +68,7 @@ void child_run(const struct child *c)
 
 static void grow(uint8_t **p, size_t *n, struct slice s)
 {
-	/* Room in powers of two: byte by byte it would be copied a thousand times. */
+	/* Room in powers of two: growing byte by byte would copy it a thousand times. */
 	size_t room = 65536;
 
 	while (room < *n + s.n + 1)

@@ -2,9 +2,9 @@
 /*
  * exec_rig - PID 1's exec code with a host in the same process: no VM, no wire, real programs.
  *
- * How      exec.c and its neighbours run as they are; rig functions stand in for the wire and for
- *          what the child does. A struct peer is a client: it opens a stream, says SPEC or ATTACH,
- *          and is given bytes in pieces. A cut loses what was on the way, as a dead edge does.
+ * How      exec.c and the files next to it run unchanged; rig functions replace the wire and the
+ *          work of the child. A struct peer is a client: it opens a stream, sends SPEC or ATTACH,
+ *          and receives data in pieces. A cut loses data in transit, as a dead edge does.
  * Trust    Test code.
  * Limits   RIG_MS for every wait.
  */
@@ -20,7 +20,7 @@ struct peer {
 	bool gone;	  /* the guest has reset it */
 	struct exec_reader reader;
 	uint8_t token[EXEC_TOKEN];
-	/* What came. */
+	/* Received. */
 	bool started, attached, exited, over;
 	struct exec_attached how;
 	enum exec_reason reason;
@@ -33,7 +33,7 @@ struct peer {
 	uint64_t acked;
 	char *replay;
 	size_t n_replay;
-	/* What goes. */
+	/* To send. */
 	const uint8_t *in;
 	size_t n_in, in_at;
 	uint64_t in_acked;
@@ -57,17 +57,17 @@ void rig_end(void);
 void rig_wait(const bool *flag);
 void rig_run(unsigned ms);
 
-/* With a name: a kept session on a terminal. tokenless: a client of the old kind. */
+/* With a name: a kept session on a terminal. tokenless: an old client. */
 void peer_start(struct peer *p, const char *name, bool tokenless, const char *script);
 void peer_attach(struct peer *p, const char *name, bool resume);
-/* What is kept of a session from p->out_at on. */
+/* Requests the kept output of a session from p->out_at on. */
 void peer_look(struct peer *p, const char *name);
 void peer_type(struct peer *p, const char *text);
 void peer_frame(struct peer *p, enum exec_type type, struct slice payload);
 /* The stream is reset by the host. */
 void peer_close(struct peer *p);
-/* The wire is gone with all streams; what was on the way is lost. A new one is there. */
+/* The wire fails with all streams; data in transit is lost. A new wire exists. */
 void rig_cut(void);
-/* Until the text is in what came (the replay included). */
+/* Waits until the text was received (also in the replay). */
 void peer_wait_text(struct peer *p, const char *text);
 void peer_done(struct peer *p);

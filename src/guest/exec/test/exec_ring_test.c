@@ -66,7 +66,7 @@ static void test_given_again_from_any_frame(void **state)
 	bufq_done(&q);
 }
 
-/* What is not acknowledged stays, whatever comes: there is no room instead. */
+/* Unacknowledged output stays: there is no room instead. */
 static void test_unacknowledged_is_kept(void **state)
 {
 	struct exec_ring r;
@@ -83,7 +83,7 @@ static void test_unacknowledged_is_kept(void **state)
 	exec_ring_done(&r);
 }
 
-/* The oldest goes, the newest stays, and the screen knows what went. */
+/* The oldest is dropped, the newest stays, and the screen has processed what was dropped. */
 static void test_newest_stays(void **state)
 {
 	struct screen s = {0};

@@ -51,7 +51,7 @@ static size_t n_fds(void)
 	return n;
 }
 
-/* The timer of what is to come is due in so long. */
+/* Sets the pending timer to expire after ms. */
 static void due_in(struct exec *e, unsigned ms)
 {
 	assert_true(e->aside.pos > 0);
@@ -136,7 +136,7 @@ static void test_parked_bytes_are_exact(void **state)
 	assert_int_equal(rig.x->n_used, 0);
 }
 
-/* What a parked program wrote and how it ended waits for its client, as much as there is room. */
+/* Output and exit status of a parked program wait for its client, as far as there is room. */
 static void test_parked_end_waits(void **state)
 {
 	struct peer p = {0};
@@ -168,7 +168,7 @@ static void test_unclaimed_is_hung_up(void **state)
 	rig_wait(&p.over);
 	assert_false(old.over);
 	rig_cut();
-	/* Who cannot come back is not waited for. */
+	/* A client that cannot reattach is not awaited. */
 	assert_int_equal(rig.x->slots[0].state, EXEC_RUNNING);
 	assert_int_equal(rig.x->slots[1].state, EXEC_ORPHAN);
 	exec_unpark(rig.x);
@@ -211,7 +211,7 @@ static void test_a_look_takes_nothing_over(void **state)
 	rig_wait(&q.attached);
 	assert_int_equal(q.how.replay, 0);
 	peer_done(&q);
-	assert_false(p.over); /* it was attached all the time */
+	assert_false(p.over); /* it stayed attached */
 	rig_cut();
 	peer_look(&q, "other");
 	rig_wait(&q.over);
@@ -280,7 +280,7 @@ static void test_exit_is_kept(void **state)
 	peer_done(&p);
 }
 
-/* EXIT that got lost with the wire is said again. */
+/* An EXIT that was lost with the wire is sent again. */
 static void test_lost_exit_is_said_again(void **state)
 {
 	struct peer p = {.lazy = true};
@@ -309,7 +309,7 @@ static void test_taken_over(void **state)
 	rig_wait(&p.over);
 	assert_int_equal(p.reason, EXEC_TAKEN_OVER);
 	rig_wait(&q.attached);
-	/* He who lost it does not get it back by his token. */
+	/* The previous client does not get it back by its token. */
 	peer_attach(&p, NULL, true);
 	rig_wait(&p.over);
 	assert_string_equal(p.error, "session not found");
@@ -330,7 +330,7 @@ static void test_one_of_a_name(void **state)
 	assert_string_equal(q.error, "a session with this name already exists");
 	peer_type(&p, "\n\n");
 	rig_wait(&p.exited);
-	/* At once after its end another may have the name. */
+	/* Right after its exit the name can be reused. */
 	peer_start(&q, "agent", false, ASK);
 	rig_wait(&q.started);
 	peer_done(&p);
@@ -356,13 +356,13 @@ static void test_full_ring_stops_nobody(void **state)
 	peer_attach(&p, "agent", false);
 	peer_wait_text(&p, "done");
 	assert_true(p.how.dropped > 19000000);
-	/* The other screen was entered in what is gone. */
+	/* The alternate screen was entered in dropped output. */
 	assert_non_null(strstr(p.replay, "\033[?1049h"));
 	assert_true(p.n_replay <= EXEC_KEPT_RING + SCREEN_MAX_START);
 	peer_done(&p);
 }
 
-/* While somebody is there who does not read, nothing is lost. */
+/* While a client is attached but does not read, nothing is lost. */
 static void test_attached_slow_client_stops_it(void **state)
 {
 	struct peer p = {0};
@@ -392,8 +392,7 @@ static void test_nudged(void **state)
 	peer_done(&p);
 	peer_attach(&p, "agent", false);
 	rig_wait(&p.attached);
-	due_in(&rig.x->slots[0],
-		60000); /* a shell on a busy machine looks later than a moment after */
+	due_in(&rig.x->slots[0], 60000); /* a shell on a busy machine checks late */
 	peer_wait_text(&p, "size 23 80");
 	due(&rig.x->slots[0]);
 	peer_wait_text(&p, "size 24 80");
@@ -470,7 +469,7 @@ static void test_thousand_times(void **state)
 	peer_done(&p);
 }
 
-/* What a host may not do ends its stream, and a plain program with it; a kept one goes on. */
+/* A violation of the host ends its stream and a plain program; a kept one keeps running. */
 static void test_violations(void **state)
 {
 	static const struct {
