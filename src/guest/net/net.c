@@ -21,7 +21,7 @@
 
 #define BACKLOG 1024
 
-/* Questions about connections leave a stream for each connection that there can be. */
+/* Queries about connections leave a stream for each possible connection. */
 _Static_assert(NET_MAX_CONNS + NET_MAX_HELD < WIRE_NET_STREAMS, "too many questions");
 
 static struct net {
@@ -66,7 +66,7 @@ static int make_listener(enum net_listener which)
 	return TAKE_FD(fd);
 }
 
-/* Whoever may be in the guest may ask; whether there is an agent is the host's to say. */
+/* Any program in the guest may connect; the host decides whether there is an agent. */
 static int make_agent_listener(void)
 {
 	const struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = GUEST_SSH_AGENT};
@@ -161,7 +161,7 @@ static void on_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 	struct net *n = ctx;
 
 	if (slot & NET_HOLD_SLOT)
-		wire_consumed(n->hold.wire, id, bytes.n); /* the status said it all */
+		wire_consumed(n->hold.wire, id, bytes.n); /* the status was the whole answer */
 	else if (slot & NET_DNS_SLOT)
 		net_dns_on_data(&n->dns, slot & ~NET_DNS_SLOT, bytes);
 	else
@@ -248,8 +248,8 @@ static void on_session(void *ctx, struct wire *w)
 	listen_now(n, w != NULL);
 }
 
-/* An edge that came at once in the place of another may wait for a preface that the other one got.
- * Asked only while somebody waits for it: an idle guest stays idle. */
+/* An edge that replaced another one immediately may wait for a preface that the other one got.
+ * Pinged only while a connection waits for it: an idle guest stays idle. */
 static void ping_later(struct net *n)
 {
 	if (!n->ping.pos && n->conns.wire && wire_n_streams(n->conns.wire) > 0)
@@ -290,7 +290,7 @@ static int prepare_net(struct net *n, struct err *err)
 		r = make_listeners(n, err);
 	if (r < 0)
 		return r;
-	/* A kernel without queues: what is refused is then refused after the connect. */
+	/* A kernel without queues: denied connections then fail after the connect. */
 	if (net_hold_start(&n->hold, &why) < 0 || net_rules_apply(true, &why) < 0) {
 		log_warn("connections are not held: %s", why.text);
 		return net_rules_apply(false, err);
@@ -315,8 +315,8 @@ static void begin_net(struct net *n)
 	log_init(NET_PROGRAM);
 	(void)prctl(PR_SET_NAME, NET_PROGRAM);
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* Without it nothing has a way out; PID 1 would start it again, but connections are
-	 * lost. */
+	/* Without this process there is no outgoing traffic; PID 1 would restart it, but
+	 * connections are lost. */
 	(void)!file_poke("/proc/self/oom_score_adj", "-900");
 	if (loop_init(&n->loop) < 0) {
 		log_error("cannot create the event loop");
@@ -356,7 +356,7 @@ static void dispatch_net(struct net *n, const struct loop_event *ev)
 		on_ping_timer(n);
 		break;
 	case NET_EV_AWAY:
-		/* Nobody comes: connections are refused rather than left waiting. */
+		/* Edge stays away: connections are refused instead of waiting. */
 		listen_now(n, true);
 		break;
 	case NET_EV_LISTEN:

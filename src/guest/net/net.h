@@ -17,5 +17,5 @@
 
 #define NET_PROGRAM "sbx-guest-net"
 
-/* Never returns. Says one byte on NET_READY_FD when it is ready. */
+/* Never returns. Writes one byte to NET_READY_FD when it is ready. */
 void net_main(void) __attribute__((noreturn));

@@ -39,7 +39,7 @@ static struct loop_key key_of(const struct net_conns *c, const struct net_conn *
 		.kind = NET_EV_CONN, .gen = k->gen, .idx = (uint32_t)(k - c->conns)};
 }
 
-/* The socket goes, with RST or in order; the stream is the caller's business. */
+/* Closes the socket, with RST or in order; the caller handles the stream. */
 static void release_conn(struct net_conns *c, struct net_conn *k, bool reset)
 {
 	int fd = TAKE_FD(k->fd);
@@ -55,7 +55,7 @@ static void release_conn(struct net_conns *c, struct net_conn *k, bool reset)
 	c->n_used--;
 }
 
-/* Both sides: the program is gone or the kernel refuses. */
+/* Resets both sides: the program has closed or the kernel failed. */
 static void give_up(struct net_conns *c, struct net_conn *k)
 {
 	if (k->id && c->wire)
@@ -63,7 +63,7 @@ static void give_up(struct net_conns *c, struct net_conn *k)
 	release_conn(c, k, true);
 }
 
-/* What the kernel is to tell: errors always, the rest as it is wanted. */
+/* Sets the wanted events: errors always, the others as needed. */
 static void watch_conn(struct net_conns *c, struct net_conn *k)
 {
 	uint32_t events = (k->waits ? EPOLLIN : 0) | (bufq_len(&k->queue) ? EPOLLOUT : 0);
@@ -115,7 +115,7 @@ ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
 	return k->used ? -EAGAIN : -ECONNRESET;
 }
 
-/* Nothing is left to write: pass on the end, or end. */
+/* The queue is empty: forwards the end, or closes. */
 static void after_last(struct net_conns *c, struct net_conn *k)
 {
 	if (!k->id)
@@ -209,7 +209,7 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 		drain_conn(c, k);
 	if (!k->used)
 		return;
-	/* Told again and again otherwise; what is still to be read is read when the wire asks. */
+	/* It would be reported repeatedly; pending data is read when the wire requests it. */
 	if (ev->events & EPOLLHUP) {
 		loop_del(c->loop, k->fd);
 		k->in_epoll = false;

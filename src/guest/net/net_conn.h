@@ -25,9 +25,9 @@ struct net_conn {
 	bool used;
 	int fd;
 	uint32_t gen;
-	uint32_t id;	 /* stream; 0: it is over, and the queue's rest goes out */
-	bool waits;	 /* the wire wants bytes and the program has said nothing */
-	bool host_ended; /* no more will come for the queue */
+	uint32_t id;	 /* stream; 0: closed, and the rest of the queue is sent */
+	bool waits;	 /* the wire requests data and the program has sent none */
+	bool host_ended; /* no more data for the queue */
 	bool hung_up;	 /* both directions are over for the kernel: no use in waiting */
 	bool in_epoll;
 	uint32_t events;
@@ -42,14 +42,14 @@ struct net_conns {
 	struct net_conn conns[NET_MAX_CONNS];
 };
 
-/* Takes fd, a connection just accepted; it is reset when it cannot be. */
+/* Takes fd, a new connection; resets it on failure. */
 void net_conn_open(struct net_conns *c, int fd, const char *path);
 void net_conn_on_event(struct net_conns *c, const struct loop_event *ev);
 ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n);
 void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes);
 void net_conn_on_end(struct net_conns *c, uint32_t idx);
 void net_conn_on_close(struct net_conns *c, uint32_t idx, int error);
-/* Edge is gone: all that had a stream is reset. */
+/* Edge has closed: resets all connections with a stream. */
 void net_conn_drop_all(struct net_conns *c);
 /* Closes with RST. */
 void net_conn_refuse(int fd);

@@ -72,7 +72,7 @@ void net_dns_on_data(struct net_dns *d, uint32_t idx, struct slice bytes)
 	if (!q->used)
 		return;
 	wire_consumed(d->wire, q->id, bytes.n);
-	/* Too long for DNS: what is cut off makes it useless, and the asker times out. */
+	/* Too long for DNS: a truncated answer is useless, and the client times out. */
 	if (bytes.n > NET_MAX_DNS - q->n_answer || bytes.n == 0)
 		return;
 	q->answer = xrealloc(q->answer, q->n_answer + bytes.n);
@@ -166,7 +166,7 @@ void net_dns_open(struct net_dns *d, int fd)
 	sweep_later(d);
 }
 
-/* Asks about each whole message; negative when the connection is to go. */
+/* Sends each complete message; negative if the connection must be closed. */
 static int ask_all(struct net_dns *d, struct net_dns_conn *c)
 {
 	while (c->n_in >= 2 && c->n_open < NET_MAX_PIPELINE) {
@@ -190,7 +190,7 @@ static int ask_all(struct net_dns *d, struct net_dns_conn *c)
 	return 0;
 }
 
-/* Closes what has nothing more to say or to hear. */
+/* Closes a connection without further input and output. */
 static void settle_dns(struct net_dns *d, struct net_dns_conn *c)
 {
 	if (ask_all(d, c) < 0)
@@ -237,7 +237,7 @@ static struct net_dns_conn *asker_dns(struct net_dns *d, const struct net_query 
 	return q->is_tcp && c->used && c->gen == q->conn_gen ? c : NULL;
 }
 
-/* Without an answer the connection ends: there is no other way to say so. */
+/* Without an answer the connection closes: TCP has no other way to report it. */
 static void answer_tcp(struct net_dns *d, const struct net_query *q)
 {
 	struct net_dns_conn *c = asker_dns(d, q);

@@ -3,11 +3,11 @@
  * net_dns - DNS queries of the guest, over UDP and TCP: one stream each.
  *
  * How      A datagram, or a message of a TCP connection without its two bytes of length, is the
- *          body of a stream; the whole body of the answer goes back the same way. Many queries of
- *          one TCP connection may be under way, and are answered as the answers come.
+ *          body of a stream; the body of the answer is returned the same way. One TCP connection
+ *          may have many queries under way; answers are sent as they arrive.
  * Trust    Programs of the guest, and the host. Messages are not parsed here: edge does that.
  * Owns     Messages under way and the TCP connections.
- * Limits   NET_MAX_QUERIES at once (a datagram beyond is dropped: resolvers ask again),
+ * Limits   NET_MAX_QUERIES at the same time (further datagrams are dropped: resolvers retry),
  *          NET_MAX_DNS_CONNS with NET_MAX_PIPELINE each, NET_MAX_DNS_UDP bytes of a datagram,
  *          NET_QUERY_MS for an answer, NET_DNS_IDLE_MS for a silent connection.
  * See      net.h
@@ -33,8 +33,8 @@
 struct net_query {
 	bool used;
 	uint32_t id;	/* stream */
-	uint64_t at_ms; /* when it was asked */
-	/* Who asked: a TCP connection, or a socket and the address behind it. */
+	uint64_t at_ms; /* time of the query */
+	/* The client: a TCP connection, or a socket and its peer address. */
 	bool is_tcp;
 	uint32_t conn, conn_gen;
 	int udp_fd;
@@ -49,7 +49,7 @@ struct net_dns_conn {
 	int fd;
 	uint32_t gen;
 	unsigned n_open; /* queries under way */
-	bool ended;	 /* the program asks nothing more */
+	bool ended;	 /* the program sends no more queries */
 	uint32_t events;
 	uint64_t used_ms;
 	size_t n_in;
@@ -66,7 +66,7 @@ struct net_dns {
 	struct net_dns_conn conns[NET_MAX_DNS_CONNS];
 };
 
-/* Asks about what waits in the socket, or drops it while edge is away. */
+/* Forwards a waiting datagram, or drops it while edge is away. */
 void net_dns_on_datagram(struct net_dns *d, int fd);
 /* Takes fd. */
 void net_dns_open(struct net_dns *d, int fd);

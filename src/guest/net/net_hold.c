@@ -25,7 +25,7 @@ static void begin_hold(struct nl *nl, uint16_t what, uint16_t flags)
 	nl_begin(nl, (uint16_t)(NFNL_SUBSYS_QUEUE << 8 | what), flags, &head, sizeof(head));
 }
 
-/* What the queue cannot take is accepted rather than dropped. */
+/* Packets that exceed the queue are accepted, not dropped. */
 static int configure_hold(int fd, struct err *err)
 {
 	const struct nfqnl_msg_config_cmd bind = {.command = NFQNL_CFG_CMD_BIND};
@@ -76,8 +76,8 @@ static void let_go(const struct net_hold *h, uint32_t packet, bool refused)
 	if (refused)
 		nl_be32(&nl, NFQA_MARK, NET_HOLD_MARK);
 	nl_end(&nl);
-	/* One that the kernel does not take stays in the queue until the process ends; the program
-	 * sends its packet again. */
+	/* A verdict that the kernel does not accept leaves the packet queued until the process
+	 * exits; the program retransmits it. */
 	(void)!send(h->fd, nl.buf, nl.n, MSG_DONTWAIT);
 }
 
@@ -108,7 +108,7 @@ static void ask_hold(struct net_hold *h, uint32_t packet, struct slice bytes)
 	watch_clock(h);
 }
 
-/* One message of the kernel: the number of a packet, and how it begins. */
+/* Parses one message of the kernel: the number of a packet, and its first bytes. */
 static void take_hold(struct net_hold *h, const struct nlmsghdr *m)
 {
 	const uint8_t *at = (const uint8_t *)NLMSG_DATA(m) + NLMSG_ALIGN(sizeof(struct nfgenmsg));
@@ -170,8 +170,8 @@ static void done_hold(struct net_hold *h, struct net_held *p)
 	h->n--;
 }
 
-/* The packet goes at once. Its place is taken until the stream has ended, so that questions
- * never take the streams of connections. */
+/* Releases the packet immediately. Its slot stays in use until the stream has ended, so that
+ * queries never use the streams of connections. */
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status)
 {
 	if (h->held[idx].id == id)

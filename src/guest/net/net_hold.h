@@ -12,7 +12,7 @@
  * Trust    Packets of the guest's programs, the kernel's messages, and the host. Enforces nothing:
  *          the host's decision about the stream of the connection does.
  * Owns     The socket to the queue and the packets in it.
- * Limits   NET_MAX_HELD packets at once, NET_HOLD_MS each, NET_HOLD_COPY bytes of each are read.
+ * Limits   NET_MAX_HELD packets, NET_HOLD_MS each, NET_HOLD_COPY bytes of each are read.
  * See      net.h, proto/PROTOCOL.net, net_vm_test.c
  */
 #pragma once
@@ -23,15 +23,15 @@
 
 #define NET_HOLD_QUEUE 29538
 #define NET_HOLD_MARK 0x73627801u
-#define NET_HOLD_PASS 0x73627802u /* SO_MARK of a probe, which wants to meet the host's verdict */
+#define NET_HOLD_PASS 0x73627802u /* SO_MARK of a probe, which tests the host's decision */
 #define NET_HOLD_COPY 128
 #define NET_HOLD_MS 2000
 #define NET_HOLD_SWEEP_MS 500
 #define NET_MAX_HELD 64 /* with NET_MAX_CONNS less than WIRE_NET_STREAMS */
 
 struct net_held {
-	bool used;	 /* its stream is there */
-	bool answered;	 /* the packet is gone */
+	bool used;	 /* its stream exists */
+	bool answered;	 /* the packet was released */
 	uint32_t packet; /* the kernel's number of it */
 	uint32_t id;	 /* stream */
 	uint64_t at_ms;
@@ -52,5 +52,5 @@ void net_hold_on_event(struct net_hold *h);
 void net_hold_on_timer(struct net_hold *h);
 void net_hold_on_reply(struct net_hold *h, uint32_t id, uint32_t idx, unsigned status);
 void net_hold_on_close(struct net_hold *h, uint32_t id, uint32_t idx);
-/* Edge is gone: all packets continue. */
+/* Edge has closed: releases all packets. */
 void net_hold_drop_all(struct net_hold *h);

@@ -54,7 +54,7 @@ static void put_address(
 	nl_begin(nl, RTM_NEWADDR, MAKE, &head, sizeof(head));
 	nl_put(nl, IFA_LOCAL, addr, n);
 	nl_put(nl, IFA_ADDRESS, addr, n);
-	/* There is nobody who could have the same one: usable at once. */
+	/* The address cannot be a duplicate: usable immediately. */
 	nl_u32(nl, IFA_FLAGS, IFA_F_PERMANENT | (family == AF_INET6 ? IFA_F_NODAD : 0));
 	nl_end(nl);
 }

@@ -28,7 +28,7 @@
 #define NET_READY_MS 10000
 #define NET_TURN_ACCEPTS 64
 
-/* Slots of DNS streams and of packets that are held lie above those of connections. */
+/* Slots of DNS streams and of held packets are above those of connections. */
 #define NET_DNS_SLOT 0x10000u
 #define NET_HOLD_SLOT 0x20000u
 
@@ -41,7 +41,7 @@ enum net_ev {
 	NET_EV_LISTEN,	  /* idx: enum net_listener */
 	NET_EV_CONN,	  /* idx: struct conns */
 	NET_EV_DNS_CONN,  /* idx: struct dns */
-	NET_EV_DNS_TIMER, /* looks for what is overdue */
+	NET_EV_DNS_TIMER, /* checks timeouts */
 	NET_EV_HOLD,
 	NET_EV_HOLD_TIMER, /* the same */
 };

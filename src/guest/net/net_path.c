@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers do not go with the C library's. */
+/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers conflict with the C library's. */
 #define ORIGINAL_DST 80
 
 /* Where things are in the headers. */
@@ -46,7 +46,7 @@ int net_path_caught(int fd, char path[NET_PATH_MAX])
 	level = here.sin6_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
 	if (getsockopt(fd, level, ORIGINAL_DST, &to, &n) < 0)
 		return -errno;
-	/* The kernel leaves n as it was. */
+	/* The kernel does not change n. */
 	if (!memcmp(&to, &here, n_here))
 		return -ENOENT;
 	return net_path_of("tcp", (struct sockaddr *)&to, path);

@@ -19,7 +19,7 @@
 
 /* kind is "tcp" or "may". -EINVAL for an address that is neither IPv4 nor IPv6. */
 int net_path_of(const char *kind, const struct sockaddr *to, char path[NET_PATH_MAX]) MUST_CHECK;
-/* "/may/..." of an IP packet whose TCP header follows at once. -EINVAL for any other. */
+/* Returns "/may/..." of an IP packet directly followed by a TCP header, or -EINVAL. */
 int net_path_of_packet(struct slice packet, char path[NET_PATH_MAX]) MUST_CHECK;
-/* -ENOENT for a connection that was made to the catching port itself. */
+/* Returns -ENOENT for a connection to the redirect port itself. */
 int net_path_caught(int fd, char path[NET_PATH_MAX]) MUST_CHECK;

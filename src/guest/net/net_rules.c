@@ -72,7 +72,7 @@ static void base_chain(
 	nl_end(nl);
 }
 
-/* ---- a rule is a list of expressions; each takes what is in register 1 or puts it there ---- */
+/* ---- a rule is a list of expressions; each reads or sets register 1 ---- */
 
 static void rule_rules(struct nl *nl, const char *in_chain)
 {
@@ -170,7 +170,7 @@ static void match_leaves(struct nl *nl)
 	match_meta(nl, NFT_META_OIFNAME, name, sizeof(name));
 }
 
-/* Before the kernel has routed it: would it leave by eth0? */
+/* Before routing: matches packets that would leave by eth0. */
 static void match_would_leave(struct nl *nl)
 {
 	char name[IFNAMSIZ] = NET_LINK;
@@ -252,7 +252,7 @@ static void turn_rules(struct nl *nl, uint8_t family, uint16_t port)
 
 /* ---- the rules ---- */
 
-/* Goes on in the other chain with what `match` matches. */
+/* Continues in the other chain if `match` matches. */
 static void goto_chain(
 	struct nl *nl, const char *chain, void (*match)(struct nl *nl), const char *other)
 {
@@ -311,7 +311,7 @@ static void hold_containers_and_own(struct nl *nl)
 	goto_chain(nl, "hold_containers", match_would_leave, "held");
 }
 
-/* What net_hold.c has marked stays on its way, where refuse_rest meets it. */
+/* Packets marked by net_hold.c are not redirected, so that refuse_rest gets them. */
 static void pass_marked(struct nl *nl)
 {
 	const uint32_t mark = NET_HOLD_MARK;
@@ -340,7 +340,7 @@ static void catch_all(struct nl *nl)
 	goto_chain(nl, "catch_containers", match_would_leave, "caught");
 }
 
-/* What was turned still shows eth0 here, as the packet was routed before; its address tells. */
+/* Redirected packets, routed before, still have eth0 here; their address identifies them. */
 static void let_turned_pass(struct nl *nl)
 {
 	const struct in_addr gateway = net_link_gateway();
@@ -384,7 +384,7 @@ int net_rules_apply(bool hold, struct err *err)
 	int r;
 
 	batch_rules(&nl, NFNL_MSG_BATCH_BEGIN);
-	/* Making one first lets an old one be deleted whether it is there or not. */
+	/* Creating it first allows deleting an old one whether it exists or not. */
 	table_rules(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 	table_rules(&nl, NFT_MSG_DELTABLE, 0);
 	table_rules(&nl, NFT_MSG_NEWTABLE, NLM_F_CREATE);

@@ -21,7 +21,7 @@
 	" -Dhttp.nonProxyHosts=localhost|127.*|[::1]|gateway.docker.internal|" \
 	"gateway.sbx.internal"
 
-/* What image/customize put there, which is nobody's wish. */
+/* The file of image/customize, which is not a setting of the user. */
 #define RESOLV_OF_TEMPLATE "nameserver 127.0.0.1\n"
 #define RESOLV "nameserver " NET_GATEWAY "\n"
 
@@ -36,9 +36,9 @@ static const char *const variables[] = {
 	"NODE_USE_ENV_PROXY=1",
 };
 
-/* The pools are Docker's own, and one for networks made with --ipv6. */
-/* For dockerd's own requests, such as a pull. Containers and builds get no proxy variables:
- * their connections are caught, and with a proxy two services of one network would not find each
+/* The pools are Docker's own, and one for networks created with --ipv6. */
+/* For dockerd's own requests, such as a pull. Containers and builds get no proxy variables: their
+ * connections are redirected, and with a proxy two services of one network could not reach each
  * other. */
 const char netconf_daemon_json[] =
 	"{\n"
@@ -88,7 +88,7 @@ static void write_resolv(void)
 		log_warn("%s", err.text);
 }
 
-/* Only when nobody has made one. The directory above is made too, for the same owner. */
+/* Only if it does not exist. Also creates the parent directory, for the same owner. */
 static int write_new(
 	const char *folder, const char *name, const char *text, mode_t mode, uid_t uid, gid_t gid)
 {

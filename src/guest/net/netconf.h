@@ -14,10 +14,10 @@
 #define NETCONF_NAMES "gateway.docker.internal gateway.sbx.internal"
 #define NETCONF_HOSTS NET_GATEWAY "\t" NETCONF_NAMES "\n" NET_GATEWAY6 "\t" NETCONF_NAMES "\n"
 
-/* The variables of every program; whoever sets one later wins. */
+/* The variables of every program; later settings override them. */
 void netconf_env(struct env *e);
-/* resolv.conf, dockerd's settings, sudo's list of variables. What fails is logged and left. */
+/* Writes resolv.conf, dockerd's settings, sudo's list of variables. Failures are only logged. */
 void netconf_write(void);
-/* The new text of resolv.conf, or NULL when the one that exists (NULL: none) is the user's. */
+/* Returns the new text of resolv.conf, or NULL if the existing one (NULL: none) is the user's. */
 const char *netconf_resolv(const char *old);
 extern const char netconf_daemon_json[];

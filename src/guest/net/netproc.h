@@ -21,7 +21,7 @@
 struct netproc {
 	struct loop *loop;
 	pid_t pid; /* 0 while it does not run */
-	int pipe;  /* -1 when nothing is to be heard */
+	int pipe;  /* -1: nothing to read */
 	bool ready;
 	uint64_t started_ms;
 	unsigned pause_ms;

@@ -5,7 +5,7 @@
  * How      nl_begin, attributes, nl_end for each message; nl_talk sends them all and reads each
  *          requested response. An overflow is recorded, and nl_talk then sends nothing.
  * Trust    The kernel's responses. All values are constants or our own.
- * Owns     Nothing between calls; the buffer is the caller's.
+ * Owns     Nothing between calls; the caller owns the buffer.
  * Limits   NL_MAX bytes of messages, NL_MAX_DEPTH nested attributes, NL_ANSWER_MS for an answer.
  * See      net_link.h, net_rules.h
  */
@@ -20,7 +20,7 @@
 #define NL_ANSWER_MS 5000
 
 struct nl {
-	size_t n, msg; /* bytes, and where the message that is being made begins */
+	size_t n, msg; /* bytes, and the start of the current message */
 	size_t nest[NL_MAX_DEPTH];
 	unsigned depth, n_answers;
 	uint32_t seq;
@@ -34,11 +34,11 @@ void nl_end(struct nl *nl);
 void nl_put(struct nl *nl, uint16_t attr, const void *p, size_t n);
 void nl_str(struct nl *nl, uint16_t attr, const char *s);
 void nl_u32(struct nl *nl, uint16_t attr, uint32_t v);
-/* nf_tables wants its numbers in network order. */
+/* nf_tables uses network byte order. */
 void nl_be32(struct nl *nl, uint16_t attr, uint32_t v);
 void nl_nest(struct nl *nl, uint16_t attr);
 void nl_unnest(struct nl *nl);
-/* 0, or the first refusal. -EEXIST is none when `exists_ok`. */
+/* Returns 0, or the first error. With `exists_ok`, -EEXIST is not an error. */
 int nl_talk(struct nl *nl, int protocol, bool exists_ok, struct err *err) MUST_CHECK;
 /* The same on a socket that blocks and stays the caller's. */
 int nl_talk_on(int fd, struct nl *nl, bool exists_ok, struct err *err) MUST_CHECK;

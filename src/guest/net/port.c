@@ -18,9 +18,9 @@
 
 #define SYS_PORTS "/sys/class/virtio-ports"
 #define OPEN_MS 5000
-/* A port that does not exist at all is looked for less often. */
+/* A port that does not exist at all is searched less often. */
 #define SEARCH_MS 200
-/* What a client says first (RFC 9113, 3.4). */
+/* The first bytes of a client (RFC 9113, 3.4). */
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 /* Of SETTINGS with the server's four values. */
 #define SETTINGS_BYTES (9 + 4 * 6)
@@ -111,7 +111,7 @@ static void wait_for_host(struct port *p)
 	probe_later(p, PORT_PROBE_MS);
 }
 
-/* The hang-up may be that of the host before the one whose first bytes were just read. */
+/* The hang-up may be of the host before the one whose first bytes were just read. */
 static void hung_up(struct port *p)
 {
 	if (!p->wire || !wire_is_opening(p->wire)) {
@@ -123,7 +123,7 @@ static void hung_up(struct port *p)
 	probe_later(p, PORT_PROBE_MS);
 }
 
-/* The host took the port away; perhaps it gives another one of that name. */
+/* The host removed the port; it may provide another one of that name. */
 static void lose_port(struct port *p)
 {
 	wait_for_host(p);
@@ -215,13 +215,13 @@ void port_on_event(struct port *p, uint32_t events)
 {
 	if (!p->in_epoll)
 		return;
-	/* Bytes the host sent before it went away are read first; read then gives 0. */
+	/* Data that the host sent before it closed is read first; read then returns 0. */
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		read_port(p);
 }
 
-/* What an ended session left unread must not be taken for the next one's start; but the host may be
- * back while we look. True when it is. */
+/* Unread data of an ended session must not become the next one's start; but the host may return
+ * meanwhile. Returns true if it has. */
 static bool drop_rest(struct port *p)
 {
 	static uint8_t rest[4096];
@@ -239,7 +239,7 @@ static bool host_is_there(const struct port *p)
 	return poll(&pfd, 1, 0) == 1 && !(pfd.revents & POLLHUP);
 }
 
-/* Read before anything is said: it may be yet another host that exists now. */
+/* Reads before anything is sent: yet another host may be connected now. */
 static void pause_is_over(struct port *p)
 {
 	p->pause_end = 0;
@@ -289,13 +289,13 @@ static bool pull_out(struct port *p)
 	return n > 0;
 }
 
-/* Fills p->out; false when there is nothing to send. */
+/* Fills p->out; false if there is nothing to send. */
 static bool refill_port(struct port *p)
 {
 	bool some = pull_out(p);
 
 	if (wire_error(p->wire)[0]) {
-		/* A breach that the peer is still told about shows here, after its bytes. */
+		/* A violation that is reported to the peer is detected here, after that data. */
 		log_warn("channel to the host: %s", wire_error(p->wire));
 		restart_port(p);
 		return p->wire && pull_out(p);

@@ -49,7 +49,7 @@ static void close_fd(struct tcps *t, struct tcp *c, bool reset)
 	fd_close(&c->fd);
 }
 
-/* The socket goes, with RST or in order; the stream is the caller's business. */
+/* Closes the socket, with RST or in order; the caller handles the stream. */
 static void release_tcp(struct tcps *t, struct tcp *c, bool reset)
 {
 	loop_timer_clear(t->loop, &c->timer);
@@ -66,7 +66,7 @@ static void give_up(struct tcps *t, struct tcp *c)
 	release_tcp(t, c, true);
 }
 
-/* What the kernel is to tell: errors always, the rest as it is wanted. */
+/* Sets the wanted events: errors always, the others as needed. */
 static int arm_tcp(struct tcps *t, struct tcp *c)
 {
 	uint32_t events = !c->is_connected
@@ -106,7 +106,7 @@ static socklen_t loopback_tcp(const struct tcp *c, union any_addr *ret)
 	return sizeof(ret->v6);
 }
 
-/* Both ends opened at once can meet: then nobody listens, and what is sent comes back. */
+/* A self-connection: no program listens, and sent data is returned. */
 static bool is_own_peer(int fd)
 {
 	union any_addr own = {0}, peer = {0};
@@ -139,7 +139,7 @@ static int wait_for(struct tcps *t, struct tcp *c)
 	return arm_tcp(t, c);
 }
 
-/* Says so, and sends what has come meanwhile. */
+/* Reports the connection, and sends data that arrived meanwhile. */
 static int connected_tcp(struct tcps *t, struct tcp *c)
 {
 	loop_timer_clear(t->loop, &c->timer);
@@ -147,7 +147,7 @@ static int connected_tcp(struct tcps *t, struct tcp *c)
 	return wire_reply(t->wire, c->id, 200);
 }
 
-/* Goes on after the outcome `r` of one address: the other one, waiting, or the end of it. */
+/* Continues after the result `r` of one address: the other one, a wait, or the end. */
 static int go_on(struct tcps *t, struct tcp *c, int r)
 {
 	if (r < 0 && r != -EINPROGRESS && !c->is_v6) {
@@ -173,7 +173,7 @@ int tcp_open(struct tcps *t, uint32_t id, uint16_t port, uint32_t *ret_idx)
 	bufq_init(&c->queue, WIRE_STREAM_WINDOW);
 	t->n_used++;
 	r = go_on(t, c, begin_tcp(t, c));
-	/* The wire resets a stream that was not taken. */
+	/* The wire resets a stream that was not accepted. */
 	if (r < 0)
 		release_tcp(t, c, true);
 	*ret_idx = (uint32_t)(c - t->slots);
@@ -195,11 +195,11 @@ ssize_t tcp_pull(struct tcps *t, uint32_t idx, uint8_t *buf, size_t n)
 	if (errno != EAGAIN && errno != EINTR)
 		return -ECONNRESET;
 	c->waits = true;
-	/* Not watch(): the wire must not lose the stream while it asks for its bytes. */
+	/* Not watch(): the wire must not lose the stream while it requests its data. */
 	return arm_tcp(t, c) < 0 ? -ECONNRESET : -EAGAIN;
 }
 
-/* Nothing is left to write: pass on the end, or end. */
+/* The queue is empty: forwards the end, or closes. */
 static void after_last(struct tcps *t, struct tcp *c)
 {
 	if (!c->id)
@@ -323,7 +323,7 @@ void tcp_on_event(struct tcps *t, const struct loop_event *ev)
 		drain_tcp(t, c);
 	if (!c->used)
 		return;
-	/* Told again and again otherwise; what is still to be read is read when the wire asks. */
+	/* It would be reported repeatedly; pending data is read when the wire requests it. */
 	if (ev->events & (EPOLLHUP | EPOLLERR)) {
 		loop_del(t->loop, c->fd);
 		c->in_epoll = false;

@@ -10,7 +10,7 @@
 #define NAME "sbx-why"
 #define LINK "/usr/local/bin/" NAME
 
-/* The texts come within a second or two of the refusal, hence the tries. */
+/* The texts arrive within a second or two of the denial, hence the retries. */
 static const char script[] =
 	"#!/bin/sh\n"
 	"# sbx-why [HOST[:PORT]] - why a connection of this sandbox was refused\n"
@@ -50,7 +50,7 @@ static const char script[] =
 	"echo \"  try:  sbx policy check network $want     (run on the host)\" >&2\n"
 	"exit 1\n";
 
-/* A program of that name which somebody put there stays. */
+/* An existing program of that name stays. */
 static int put_link(const char *root, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s" LINK, root);

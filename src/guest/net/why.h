@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * why - the guest's side of refusals: the file WHY_FILE and the program sbx-why that reads it.
+ * why - blocked connections in the guest: the file WHY_FILE and the program sbx-why that reads it.
  *
- * How      The host sends the texts of the last refusals (/denied); the file is replaced by them.
- *          sbx-why is a shell script, so that it runs as any user and in any image that has a
- *          shell: it prints the texts about one host. It is in WHY_BIN, with a link in
- *          /usr/local/bin.
- * Trust    The text is the host's, and printable. The file protects nothing.
+ * How      The host sends the texts of the last denials (/denied), which replace the file. sbx-why
+ *          is a shell script, so that it runs as any user and in any image that has a shell: it
+ *          prints the texts about one host. It is in WHY_BIN, with a link in /usr/local/bin.
+ * Trust    The text comes from the host and is printable. The file protects nothing.
  * Owns     Nothing.
  * See      src/keeper/network/denied.h, why_test.c
  */

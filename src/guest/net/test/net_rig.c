@@ -103,7 +103,7 @@ static void put_gateway(uint8_t *to, bool is_v6)
 	memcpy(to, is_v6 ? (const void *)&a6 : &a, is_v6 ? sizeof(a6) : sizeof(a));
 }
 
-/* Whatever is asked has the address 198.18.7.7 or fd00::7, but for the gateway. */
+/* Every name has the address 198.18.7.7 or fd00::7, except the gateway. */
 static void answer_dns(struct rig *r, struct rig_stream *s)
 {
 	uint8_t m[512 + 64];
@@ -213,7 +213,7 @@ static ssize_t net_pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, siz
 		s->done = s->to_send == 0;
 		return (ssize_t)k;
 	}
-	/* A DNS query is collected in the same queue and must not be sent back as it is. */
+	/* A DNS query is collected in the same queue and must not be echoed. */
 	if (is_dns(s) && !s->done)
 		return -EAGAIN;
 	k = bufq_take(&s->out, buf, n);
@@ -480,7 +480,7 @@ void rig_wait(struct rig *r, enum vmm_event_kind kind, unsigned timeout_ms)
 	r->seen = 0;
 }
 
-/* The guest must say yes. */
+/* The guest must accept. */
 static void ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms)
 {
 	struct guest_reply reply;

@@ -5,8 +5,8 @@
  *
  * How      rig_start boots a template under TCG with sbx-guest, does /setup and plays edge on
  *          sbx.net. rig_run runs a shell script in the guest over sbx.ctl and meanwhile serves the
- *          guest's streams. What a stream does is chosen by the port that the guest connects to:
- *          enum rig_service. Every path but /may is written into `paths`.
+ *          guest's streams. The port that the guest connects to selects the behaviour of a stream:
+ *          enum rig_service. Every path except /may is written into `paths`.
  * Trust    Test program.
  */
 #pragma once
@@ -27,13 +27,13 @@ struct CMUnitTest;
 enum rig_service {
 	RIG_ECHO = 7,
 	RIG_SINK = 9,	  /* takes all, answers with how much it was */
-	RIG_SOURCE = 19,  /* sends RIG_BULK bytes and ends */
-	RIG_DAYTIME = 13, /* ends its own direction first, then takes the rest and counts it */
+	RIG_SOURCE = 19,  /* sends RIG_BULK bytes and closes */
+	RIG_DAYTIME = 13, /* closes its own direction first, then reads the rest and counts it */
 	RIG_HTTP = 80,	  /* answers with the path of the stream */
 	RIG_RESET = 99,	  /* resets at the first bytes */
 	RIG_STALL = 98,	  /* never reads */
-	RIG_REFUSED = 97, /* is refused before a connection is made */
-	RIG_SILENT = 96,  /* whether it would be is never answered */
+	RIG_REFUSED = 97, /* denied before the connection is made */
+	RIG_SILENT = 96,  /* the query about it is never answered */
 };
 
 struct rig_stream {
@@ -42,7 +42,7 @@ struct rig_stream {
 	char path[WIRE_MAX_PATH];
 	uint64_t taken, to_send; /* bytes of the sink and the source */
 	bool ended;		 /* the guest's direction */
-	bool done;		 /* nothing more comes from us once `out` is empty */
+	bool done;		 /* no more output once `out` is empty */
 	struct bufq out;
 };
 
@@ -68,7 +68,7 @@ struct rig {
 	size_t n_output;
 	int status; /* -1 while it runs */
 	bool is_exec, ctl_closed, net_ready;
-	uint64_t return_at; /* edge broke and another one comes then, as the keeper does it */
+	uint64_t return_at; /* edge broke; another one follows then, as with the keeper */
 	/* edge's side */
 	struct rig_stream streams[RIG_SLOTS + 1]; /* the last: see answer_may */
 	unsigned n_open, max_open;
@@ -85,16 +85,16 @@ int rig_run(struct rig *r, const char *script, unsigned timeout_ms);
 /* A small request with its body. */
 void rig_ask(struct rig *r, const char *path, const struct wr *body, unsigned timeout_ms,
 	struct guest_reply *ret);
-/* Serves until vmm has told this. */
+/* Serves until vmm has reported this event. */
 void rig_wait(struct rig *r, enum vmm_event_kind kind, unsigned timeout_ms);
 /* /setup, as after each start; the guest must accept it. */
 void rig_setup(struct rig *r, struct guest_mounts mounts);
-/* /trust; the guest must say yes. */
+/* /trust; the guest must accept. */
 void rig_trust(struct rig *r, const char *ca_pem, char **env, size_t n_env);
-/* Edge goes and comes. */
+/* Edge disconnects and reconnects. */
 void rig_net_leave(struct rig *r);
 void rig_net_return(struct rig *r);
-/* What the guest has said on its console, in r->output. */
+/* The guest's console output, in r->output. */
 void rig_console(struct rig *r);
 /* Without SBX_LONG the tests named docker_* do not run. Each prints the line of a skipped test, so
  * that .ci/tally compares them with .ci/absent. */

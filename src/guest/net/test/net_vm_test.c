@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real VM under TCG whose network ends in the test (net_rig.h). Needs a template folder in
- * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER chooses tests; those with Docker take
- * minutes and run when SBX_LONG is set (tests/long/machines). */
+/* A real VM under TCG whose network ends in the test (net_rig.h). Needs a template directory in
+ * SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER selects tests; those with Docker take
+ * minutes and run if SBX_LONG is set (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 static const char *template, *guest_path;
 static struct rig rig;
 
-/* What scripts in the guest share: a way to write what happened and how long it took. */
+/* Shared by scripts in the guest: prints events and their duration. */
 #define PY                                                                                  \
 	"cat >/tmp/p.py <<'END'\n"                                                          \
 	"import socket, struct, time, sys, select, errno\n"                                 \
@@ -90,7 +90,7 @@ static void caught_and_proxied(void **state)
 	assert_string_equal(
 		rig.paths, "/tcp/203.0.113.5/80\n/tcp/2001:db8::5/80\n/proxy\n/proxy\n");
 	must_have(rig.output, "you are on /tcp/2001:db8::5/80\n");
-	/* Names are asked about, then caught. */
+	/* Names are queried, then redirected. */
 	run("curl -sS --noproxy '*' some.example/", STEP_MS);
 	must_have(rig.paths, "/dns/udp\n");
 	must_have(rig.paths, "/80\n");
@@ -101,7 +101,7 @@ static void what_stays_inside_is_not_caught(void **state)
 	run(PY "s = socket.socket(); s.bind(('0.0.0.0', 8888)); s.listen()\n"
 	       "for a in ('127.0.0.1', '198.18.0.1', '127.0.0.53'):\n"
 	       "    c = tcp(a, 8888); k, _ = s.accept(); k.sendall(b'x'); print(a, c.recv(9))\n"
-	       /* The catching port itself leads nowhere. */
+	       /* The redirect port itself rejects connections. */
 	       "try: print('bad', tcp('198.18.0.1', 15001).recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
 	       /* A closed port of the guest itself is refused by the guest. */
@@ -121,7 +121,7 @@ static void names(void **state)
 	must_have(rig.output,
 		"198.18.7.7\nfd00::7\n198.18.7.7\n198.18.7.7\n198.18.7.7\n198.18.7.7\n");
 	must_have(rig.paths, "/dns/udp\n/dns/udp\n/dns/udp\n/dns/udp\n/dns/tcp\n/dns/tcp\n");
-	/* Forty in one connection, and two hundred datagrams at once. */
+	/* Forty in one connection, and two hundred datagrams at the same time. */
 	run(PY "q = "
 	       "b'\\x01\\x02\\x01\\0\\0\\x01\\0\\0\\0\\0\\0\\0\\x01a\\x02bc\\0\\0\\x01\\0\\x01'\n"
 	       "c = tcp('198.18.0.1', 53)\n"
@@ -153,8 +153,7 @@ static void the_rest_is_refused_at_once(void **state)
 	assert_string_equal(rig.paths, "");
 }
 
-/* What the host refuses fails in connect(); what it does not answer about is connected after
- * all. */
+/* A denied connection fails in connect(); a query without an answer lets it connect. */
 static void refused_when_it_connects(void **state)
 {
 	run("nft list chain inet sbx held\n" PY "def tried(a, port):\n"
@@ -164,7 +163,7 @@ static void refused_when_it_connects(void **state)
 	    "    print(a, port, got, 'at once' if time.time() - t < 1 else 'later')\n"
 	    "for a in ('203.0.113.1', '2001:db8::1'):\n"
 	    "    for port in (97, 7, 96): tried(a, port)\n"
-	    /* A probe asks for the host's verdict about the stream. */
+	    /* A probe tests the host's decision about the stream. */
 	    "s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, 36, 0x73627802)\n"
 	    "s.connect(('203.0.113.1', 97)); print('past it')\n"
 	    "for i in range(300):\n"
@@ -180,7 +179,7 @@ static void refused_when_it_connects(void **state)
 			      "2001:db8::1 96 connected later\n");
 	must_lack(rig.output, "bad");
 	must_have(rig.output, "past it\n");
-	assert_string_equal(strstr(rig.paths, "/97\n"), "/97\n"); /* that one */
+	assert_string_equal(strstr(rig.paths, "/97\n"), "/97\n"); /* only that one */
 }
 
 static void ends_and_resets(void **state)
@@ -191,7 +190,7 @@ static void ends_and_resets(void **state)
 	       "c = tcp('203.0.113.1', 99); c.send(b'x')\n"
 	       "try: print('bad', c.recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
-	       /* The program's own reset reaches the host: the stream goes. */
+	       /* The program's own reset reaches the host: the stream ends. */
 	       "c = tcp('203.0.113.1', 98); c.send(b'x'); time.sleep(.3)\n"
 	       "c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); "
 	       "c.close()\n"
@@ -202,7 +201,7 @@ static void ends_and_resets(void **state)
 	assert_int_equal(rig.n_open, 0);
 }
 
-/* Of the machine so far: says more than the clock on a host that does other things too. */
+/* CPU time of the VM so far: more reliable than the clock on a busy host. */
 static uint64_t cpu_ms(void)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d/stat", (int)vmm_child(rig.vmm)->pid);
@@ -247,7 +246,7 @@ static void much(void **state)
 		STEP_MS);
 	must_have(rig.output, "67108864");
 	print_rate("host to guest", t, cpu);
-	/* Both ways at once, compared byte for byte. */
+	/* Both directions at the same time, compared byte for byte. */
 	run("head -c 5000000 /dev/urandom >/tmp/r\n" PY "import threading\n"
 	    "c = tcp('2001:db8::1', 7); d = open('/tmp/r', 'rb').read()\n"
 	    "t = threading.Thread(target=lambda: (c.sendall(d), c.shutdown(1))); t.start()\n"
@@ -256,7 +255,7 @@ static void much(void **state)
 	must_have(rig.output, "True");
 }
 
-/* Neither end that does not read makes sbx-guest-net grow. */
+/* An end that does not read does not make sbx-guest-net grow. */
 static void stalls_cost_nothing(void **state)
 {
 	run(PY "def rss():\n"
@@ -273,8 +272,7 @@ static void stalls_cost_nothing(void **state)
 	       "print('sent', n, 'grown', rss() - before)\n"
 	       "assert n < 32 << 20 and rss() - before < 2048\n"
 	       "print('other', tcp('203.0.113.1', 13).recv(9))\n"
-	       /* A reset: what nobody reads would keep its place, and the next test needs all of
-	        * them. */
+	       /* A reset: unread data would keep its slot, and the next test needs all of them. */
 	       "c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); "
 	       "c.close()\n" PY_END,
 		STEP_MS);
@@ -290,8 +288,7 @@ static void many(void **state)
 	       "for i, s in enumerate(c): s.sendall(b'%d' % i)\n"
 	       "for i, s in enumerate(c): assert s.recv(99) == b'%d' % i\n"
 	       "print('all', time.time() - t)\n"
-	       /* The 1,201st is reset, perhaps before it knows that it is connected; the others
-	        * stay. */
+	       /* The 1,201st is reset, possibly before it is connected; the others stay. */
 	       "c += [tcp('203.0.113.1', 7) for i in range(200)]\n"
 	       "try: print('bad', tcp('203.0.113.1', 7).recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
@@ -300,7 +297,7 @@ static void many(void **state)
 	must_have(rig.output, "reset\nb'!'\n");
 	assert_true(rig.max_open >= 1200);
 	print_message("1000 connections: %s", rig.output);
-	/* One source port to many places: they become one place, and must not clash. */
+	/* One source port to many addresses: redirected to one address, they must not clash. */
 	run(PY "def one(a):\n"
 	       "    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
 	       "    s.bind(('', 40001)); s.settimeout(5); s.connect((a, 7)); s.send(a.encode())\n"
@@ -324,8 +321,8 @@ static void edge_goes_and_comes(void **state)
 		   "END\nfor i in $(seq 100); do grep -q up /tmp/held && break; sleep .1; done",
 		STEP_MS);
 	rig_net_leave(&rig);
-	/* A connection made before the guest has noticed is cut like the held one, so that comes
-	 * first. */
+	/* A connection made before the guest has noticed is cut like the held one, so that is
+	 * awaited first. */
 	assert_int_equal(
 		rig_run(&rig,
 			"for i in $(seq 100); do grep -q cut /tmp/held && break; sleep .1; done;"
@@ -333,7 +330,7 @@ static void edge_goes_and_comes(void **state)
 			STEP_MS),
 		0);
 	must_have(rig.output, "cut");
-	/* One made meanwhile waits. */
+	/* A connection made meanwhile waits. */
 	assert_int_equal(rig_run(&rig,
 				 "curl -sS --noproxy '*' -m 30 203.0.113.5/ "
 				 ">/tmp/waited 2>&1 & sleep .5",
@@ -356,7 +353,7 @@ static void edge_goes_and_comes(void **state)
 		STEP_MS);
 }
 
-/* Another edge at once: the guest has no time to see the port closed. */
+/* Another edge immediately: the guest has no time to see the port closed. */
 static void edge_is_replaced_at_once(void **state)
 {
 	for (int i = 0; i < 5; i++) {
@@ -377,7 +374,7 @@ static void comes_again_when_killed(void **state)
 	must_have(rig.output, "you are on");
 }
 
-/* A container's view, made of one static program: there is no registry here. */
+/* A container from one static program: there is no registry here. */
 #define PROBE                                                                                     \
 	"mkdir -p /tmp/i && cat >/tmp/i/p.c <<'END'\n"                                            \
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n"     \
@@ -415,7 +412,7 @@ static void docker_containers(void **state)
 	must_have(rig.output, "on /tcp/2001:db8::5/80");
 	must_have(rig.output, "on /tcp/fd00::7/80");
 	must_have(rig.output, "on /proxy");
-	must_have(rig.output, "(null)"); /* no http_proxy: two services would not find each other */
+	must_have(rig.output, "(null)"); /* no http_proxy: services could not reach each other */
 	must_lack(rig.output, "timed out");
 	print_message("%s\npaths:\n%s", rig.output, rig.paths);
 }
@@ -440,13 +437,13 @@ static void docker_containers_among_themselves(void **state)
 		DOCKER_MS);
 	assert_string_equal(rig.output, "inside\ninside\n");
 	must_lack(rig.paths, "/tcp/");
-	/* User networks have the same way out. */
+	/* User networks have the same redirection. */
 	run("docker run --rm --network n1 probe /p tcp a.example 80;"
 	    "docker run --rm --network n6 probe /p tcp 2001:db8::5 80",
 		DOCKER_MS);
 	must_have(rig.output, "on /tcp/198.18.7.7/80");
 	must_have(rig.output, "on /tcp/2001:db8::5/80");
-	/* dockerd's own rules have not taken ours away. */
+	/* dockerd's own rules have not removed ours. */
 	run("nft list table inet sbx | grep -c caught", STEP_MS);
 }
 

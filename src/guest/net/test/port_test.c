@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The port against a kernel that is played here, on the host, without a machine: what it says of
- * the host being there comes on another queue than the host's bytes, so the two come in any order.
- * read, poll and write of this one fd are ours (meson.build wraps them); the host's end is a real
- * session.
+ * The port against a simulated kernel, on the host, without a VM: notices about the host's presence
+ * use another queue than its data, so the two arrive in any order. read, poll and write of this fd
+ * are replaced (meson.build wraps them); the host's end is a real session.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@ struct bytes {
 
 static struct {
 	int fd;
-	bool host_connected; /* what the kernel believes */
+	bool host_connected; /* presence of the host according to the kernel */
 	struct bytes to_guest, to_host;
 } kernel = {.fd = -1};
 
@@ -142,7 +141,7 @@ static void turn(struct rig *r)
 	port_pump(&r->port);
 }
 
-/* The host takes and says what there is; false when its session has broken. */
+/* The host reads and sends what it can; false if its session is broken. */
 static bool host_turn(struct rig *r)
 {
 	struct bytes *in = &kernel.to_host, *out = &kernel.to_guest;
@@ -196,7 +195,7 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
-/* ---- what may happen ---- */
+/* ---- events ---- */
 
 static void host_leaves(struct rig *r)
 {
@@ -206,8 +205,7 @@ static void host_leaves(struct rig *r)
 	assert_null(r->port.wire);
 }
 
-/* Its first bytes are there before the word that it is: they were lost, and with them ten
- * seconds. */
+/* Regression: first data before the notice of its presence was lost, and with it ten seconds. */
 static void first_bytes_before_the_hang_up_ends(enum wire_role role, enum wire_port kind)
 {
 	struct rig *r = rig_new(role, kind);
@@ -218,7 +216,7 @@ static void first_bytes_before_the_hang_up_ends(enum wire_role role, enum wire_p
 		turn(r);
 	kernel.host_connected = true;
 	must_be_ready(r);
-	/* What waited for the host was taken by one session, and that one is still there. */
+	/* One session got the data that waited for the host, and still exists. */
 	assert_int_equal(r->ended, 1);
 	assert_int_equal(r->begun, 2);
 	rig_free(r);
@@ -234,7 +232,7 @@ static void ctl_first_bytes(void **state)
 	first_bytes_before_the_hang_up_ends(WIRE_SERVER, WIRE_CTL);
 }
 
-/* The kernel learns that the old host went when the new one has already spoken. */
+/* The kernel reports that the old host left after the new one has sent data. */
 static void hang_up_after_the_next_hosts_first_bytes(void **state)
 {
 	struct rig *r = rig_new(WIRE_CLIENT, WIRE_NET);
@@ -251,7 +249,7 @@ static void hang_up_after_the_next_hosts_first_bytes(void **state)
 	rig_free(r);
 }
 
-/* It spoke and went: its session is not kept, and the next one finds a clean port. */
+/* It sent data and left: its session is not kept, and the next one finds a clean port. */
 static void came_and_went(void **state)
 {
 	const struct timespec pause = {.tv_sec = PORT_PAUSE_MS / 1000, .tv_nsec = 50000000};
@@ -273,7 +271,7 @@ static void came_and_went(void **state)
 	rig_free(r);
 }
 
-/* And another host comes before that is noticed. */
+/* And another host connects before that is noticed. */
 static void came_and_went_and_another_came(void **state)
 {
 	struct rig *r = rig_new(WIRE_CLIENT, WIRE_NET);

@@ -21,7 +21,7 @@
 
 #define MAX_STREAMS WIRE_MAX_STREAMS
 
-/* One stream as the host sees it. */
+/* One stream from the host's view. */
 struct seen {
 	uint32_t sid;
 	unsigned status;
@@ -30,8 +30,8 @@ struct seen {
 	size_t n_in;
 	char text[64]; /* the first bytes */
 	size_t to_send, sent;
-	bool end_after; /* half-close behind what is to be sent */
-	bool is_slow;	/* takes nothing */
+	bool end_after; /* half-close after the data to send */
+	bool is_slow;	/* reads nothing */
 };
 
 static struct loop loop;
@@ -39,7 +39,7 @@ static struct tcps tcps;
 static struct wire *host, *guest;
 static struct seen seen[MAX_STREAMS];
 static int has_timer_fired;
-static uint64_t now_ms; /* for the wire: resets are no flood here */
+static uint64_t now_ms; /* for the wire: resets are not a flood here */
 
 /* ---- the guest's side, as service.c does it ---- */
 
@@ -259,7 +259,7 @@ static void speak(int listener)
 	assert_int_equal(send(service, "hello", 5, 0), 5);
 	run(20);
 	assert_string_equal(seen[0].text, "hello");
-	/* The service ends first, as with HTTP/1.0; the host may still speak. */
+	/* The service closes first, as with HTTP/1.0; the host may still send. */
 	assert_int_equal(shutdown(service, SHUT_WR), 0);
 	run(20);
 	assert_true(seen[0].has_end);
@@ -339,8 +339,8 @@ static void nobody_there_is_a_reset(void **state)
 	assert_int_equal(tcps.n_used, 0);
 }
 
-/* The kernel may give a socket the very port that it is to connect to. It takes one after the
- * other, every second one, from the range of /proc/sys/net/ipv4/ip_local_port_range. */
+/* The kernel may assign a socket the very port that it connects to. It assigns every second port in
+ * order, from the range of /proc/sys/net/ipv4/ip_local_port_range. */
 static void nobody_is_connected_to_himself(void **state)
 {
 	for (int i = 0; i < 16000; i++) {
@@ -434,7 +434,7 @@ static void the_table_has_an_end(void **state)
 	}
 	assert_int_equal(tcps.n_used, MAX_STREAMS);
 	assert_int_equal(wire_open(host, "/tcp/1", 0, &(uint32_t){0}), -EBUSY);
-	/* Edge is gone. */
+	/* Edge has closed. */
 	tcp_drop_all(&tcps);
 	assert_int_equal(tcps.n_used, 0);
 	for (uint32_t i = 0; i < MAX_STREAMS; i++) {
