@@ -20,6 +20,6 @@ struct forget {
 	pid_t pid; /* 0: none */
 };
 
-/* -EINPROGRESS: until forget_on_exit says true. */
+/* -EINPROGRESS: until forget_on_exit returns true. */
 int forget_begin(struct forget *f, struct err *err) MUST_CHECK;
 bool forget_on_exit(struct forget *f, pid_t pid);

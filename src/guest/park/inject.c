@@ -27,7 +27,7 @@
 #define SUSPEND_SECCOMP (1u << 21)
 #define RSEQ_CS_AT 8 /* of rseq_cs in struct rseq */
 #define MAX_VDSO 65536
-#define MAX_OTHER_STOPS 64 /* that are passed on while one is waited for */
+#define MAX_OTHER_STOPS 64 /* that are passed while one is awaited */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
 struct rseq_config {
@@ -35,7 +35,7 @@ struct rseq_config {
 	uint32_t size, signature, flags, pad;
 };
 
-/* One stop of one thread, whatever it is: 0 and its status. */
+/* Waits for any stop of one thread; returns 0 and its status. */
 static int wait_any(pid_t tid, int *ret_status)
 {
 	const struct timespec pause = {.tv_nsec = 200000};
@@ -62,7 +62,7 @@ static bool is_syscall(int status)
 	return WSTOPSIG(status) == SYSCALL_STOP;
 }
 
-/* Other stops are passed: a signal on its way is delivered as it would be without us. */
+/* Other stops are passed: a pending signal is delivered as without us. */
 static int wait_for(pid_t tid, int how, bool (*is_it)(int status))
 {
 	int status, r;
@@ -84,7 +84,7 @@ static int stop_thread(pid_t tid)
 {
 	long options = PTRACE_O_TRACESYSGOOD;
 
-	/* A filter of the program's must not end it for what we make it do. */
+	/* The program's own seccomp filter must not kill it for the injected calls. */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, options | SUSPEND_SECCOMP) < 0 &&
 		(errno == ESRCH || ptrace(PTRACE_SEIZE, tid, NULL, options) < 0))
 		return -errno;
@@ -101,7 +101,7 @@ static bool has_tid(const struct inject *in, pid_t tid)
 	return false;
 }
 
-/* How many threads are new; one that ends meanwhile is none. */
+/* Counts new threads; a thread that exits meanwhile is not counted. */
 static int stop_new(struct inject *in, DIR *d)
 {
 	struct dirent *e;
@@ -294,7 +294,7 @@ int inject_end(struct inject *in)
 		ptrace(PTRACE_INTERRUPT, in->pid, NULL, NULL) < 0 ||
 		ptrace(PTRACE_CONT, in->pid, NULL, NULL) < 0)
 		return -errno;
-	/* On the way out of the stop that follows the kernel continues with an interrupted call. */
+	/* When it leaves the following stop, the kernel continues an interrupted call. */
 	if (wait_for(in->pid, PTRACE_CONT, is_event) < 0)
 		return -EIO;
 	return (int)r;

@@ -32,20 +32,20 @@ struct inject {
 	uint64_t insn;	  /* where a system call instruction is */
 	uint64_t page;	  /* for arguments; 0: none */
 	uint64_t rseq;	  /* where the thread's restartable sequence is noted; 0: nowhere */
-	uint64_t rseq_cs; /* and what is noted */
+	uint64_t rseq_cs; /* and its noted value */
 	uint64_t mask;	  /* its blocked signals */
 	bool begun;
 	struct inject_regs saved;
 };
 
-/* Stops every thread, also of a program that is frozen. -ESRCH: it is gone. Call inject_release in
- * any case. */
+/* Stops every thread, also of a frozen program. -ESRCH: it has exited. Call inject_release in any
+ * case. */
 int inject_hold(struct inject *in, pid_t pid, struct err *err) MUST_CHECK;
 int inject_begin(struct inject *in, struct err *err) MUST_CHECK;
-/* What the system call gave, or a negative errno; -EIO when the program is gone or did not do
- * it. */
+/* Returns the result of the system call, or a negative errno; -EIO if the program exited or did not
+ * execute it. */
 int64_t inject_call(struct inject *in, long nr, const uint64_t args[6]) MUST_CHECK;
-/* Bytes of its memory. */
+/* Write and read its memory. */
 int inject_put(const struct inject *in, uint64_t at, const void *p, size_t n) MUST_CHECK;
 int inject_get(const struct inject *in, uint64_t at, void *p, size_t n) MUST_CHECK;
 int inject_end(struct inject *in) MUST_CHECK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inject_arch - the registers of a system call, for inject.c: all that is of one kind of machine.
+ * inject_arch - the registers of a system call, for inject.c: the architecture-specific part.
  *
  * How      struct inject_regs is what PTRACE_GETREGSET gives. INJECT_INSN are the bytes of the
  *          instruction that enters the kernel.
- * Trust    Sees registers of the guest's programs, believes nothing in them.
+ * Trust    Input: registers of the guest's programs, untrusted.
  */
 #pragma once
 

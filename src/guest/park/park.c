@@ -163,7 +163,7 @@ int park_wake(struct park *p, struct guest_wake *wake, struct err *err)
 	return -EINPROGRESS;
 }
 
-/* What it says at the end; workspaces that are new are put in their places now. */
+/* Adds the final report; mounts new workspaces now. */
 static void finish_wake(struct park *p, struct guest_reply *reply)
 {
 	struct err err = {0};
@@ -182,7 +182,7 @@ void park_on_event(struct park *p, struct park_answer *ret)
 	ssize_t n = recv(p->sock, buf, sizeof(buf), MSG_DONTWAIT);
 
 	*ret = (struct park_answer){0};
-	/* Its end is told by its exit. */
+	/* Its exit reports its end. */
 	if (n <= 0 || guest_get_reply(slice_of(buf, (size_t)n), &ret->reply) < 0) {
 		if (n >= 0)
 			loop_del(p->loop, p->sock);
@@ -205,7 +205,7 @@ bool park_on_exit(struct park *p, pid_t pid, struct park_answer *ret)
 	if (pid == 0 || pid != p->child)
 		return false;
 	if (p->state != PARK_AWAKE)
-		park_on_event(p, ret); /* what it said last may wait still */
+		park_on_event(p, ret); /* its last message may still be unread */
 	if (p->state == PARK_AWAKE || p->child == 0)
 		return true;
 	log_error("the parking process exited: programs run without their workspaces");

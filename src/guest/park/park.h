@@ -8,7 +8,7 @@
  *          was parked for an IMAGE, or not at all) /wake is clock, entropy and mounts only. IMAGE:
  *          the disks are synced and caches dropped. FREEZE: the file systems of both disks are
  *          frozen (FIFREEZE) until /wake, at most PARK_FSFREEZE_MS.
- * Trust    The host's requests. A child that exits without a reply leaves nothing frozen.
+ * Trust    Requests of the host. A child that exits without a reply leaves nothing frozen.
  * Owns     The child and its socket.
  * See      park_child.h, proto/PROTOCOL.guest
  */
@@ -34,7 +34,7 @@ struct park {
 	struct guest_mounts wanted;
 };
 
-/* What an answer is when it is there at last. */
+/* A delayed answer. */
 struct park_answer {
 	const char *path; /* of the request; NULL: there is none */
 	struct guest_reply reply;

@@ -28,8 +28,7 @@ static void say_child(int sock, bool ok, const char *text)
 		log_warn("cannot report the state of the programs to PID 1");
 }
 
-/* What is written and lies in memory only: should the image be refused, the disks are all there
- * is. */
+/* Unwritten data is in memory only: if the snapshot is rejected, only the disks remain. */
 static void sync_at(const char *path)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

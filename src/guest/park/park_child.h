@@ -7,7 +7,7 @@
  *          PID 1 has mounted the share again, restores mounts and files, thaws, reports what was
  *          not restored, and exits. Its memory is saved and restored with the VM.
  * Trust    Our own code, with all rights in the guest.
- * Limits   PARK_WAKE_S for the waking: then it exits, and the kernel releases what it holds.
+ * Limits   PARK_WAKE_S for waking: then it exits, and the kernel releases what it holds.
  */
 #pragma once
 

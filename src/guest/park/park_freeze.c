@@ -38,7 +38,7 @@ static int set_all(const char *text)
 		if (e->d_type != DT_DIR || e->d_name[0] == '.' || !strcmp(group, PARK_GROUP))
 			continue;
 		w = file_poke(path, text);
-		r = w < 0 && w != -ENOENT ? w : r; /* a group that is gone needs nothing */
+		r = w < 0 && w != -ENOENT ? w : r; /* a removed group needs nothing */
 	}
 	return r;
 }

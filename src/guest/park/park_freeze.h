@@ -20,6 +20,6 @@
 
 /* Moves a process; 0 is the caller. */
 int park_freeze_move(pid_t pid, const char *group) MUST_CHECK;
-/* Freezes; thaws again what it froze when it fails. */
+/* Freezes all; on failure thaws what it froze. */
 int park_freeze_all(struct err *err) MUST_CHECK;
 void park_thaw_all(void);

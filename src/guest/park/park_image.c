@@ -15,7 +15,7 @@
 /* Of one file that is read again. */
 #define MAX_WANTED (8 << 20)
 
-/* What every start and the first login shell read: the disk need not be asked for it. */
+/* Files that every start and the first login shell read: cached, so the disk is not read. */
 static const char *const wanted[] = {"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/hosts",
 	"/etc/hostname", "/etc/machine-id", "/etc/resolv.conf", "/etc/nsswitch.conf",
 	"/etc/ld.so.cache", "/etc/profile", "/etc/bash.bashrc",
@@ -36,8 +36,8 @@ static void read_again(const char *path)
 		n += (size_t)k;
 }
 
-/* The directories that /setup and /trust write in. The first file of a boot costs the disk's maps
- * of free blocks and inodes: with a file that is gone again they are in memory. */
+/* Directories that /setup and /trust write to. The first file of a boot reads the disk's maps of
+ * free blocks and inodes: creating and removing a file here caches them. */
 static const char *const written[] = {
 	"/etc", "/etc/ssl/certs", "/etc/sudoers.d", "/usr/local/share/ca-certificates", TRUST_DIR};
 

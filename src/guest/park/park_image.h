@@ -8,7 +8,7 @@
  *          so that it returns to the host in large pieces (free page reporting). Finally, the few
  *          disk blocks that every start needs are read again, by writing a file in each directory
  *          that /setup and /trust write to.
- * Trust    The host's request. Data that must differ between two VMs of one image comes with
+ * Trust    The host's request. Data that must differ between two VMs of one snapshot comes with
  *          /setup.
  * Never    Reads the kernel's boot id or random bytes: the first reader fixes the former for all
  *          clones.

@@ -20,7 +20,7 @@
 #include "lib/base/str.h"
 
 #define DELETED " (deleted)"
-/* What open(2) is told again; creating and cutting were for the first time. */
+/* Flags for the first open only: creating and truncating must not be repeated. */
 #define FLAGS_OF_FIRST (O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY)
 
 void park_list_lose(struct park_list *l, pid_t pid, const char *what, const char *why)
@@ -111,7 +111,7 @@ int park_list_enter(const struct park_list *l, size_t ns)
 {
 	if (setns(l->ns[ns].fd, CLONE_NEWNS) < 0)
 		return -errno;
-	/* PID 1's root lies on the initramfs. */
+	/* PID 1's root is on the initramfs. */
 	if (ns == 0 && (fchdir(l->root) < 0 || chroot(".") < 0))
 		return -errno;
 	return 0;
@@ -142,7 +142,7 @@ static int read_mounts(struct park_list *l, size_t ns)
 	return f ? 0 : -ENOENT;
 }
 
-/* Where in the share a file system of it begins; NULL: nobody knows. */
+/* Path in the share where one of its file systems begins; NULL: unknown. */
 static const char *base_of(const struct park_list *l, dev_t dev)
 {
 	for (size_t i = 0; i < l->n_mounts; i++)

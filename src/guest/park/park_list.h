@@ -32,16 +32,16 @@ struct park_mount {
 	char *root;	/* in its file system; then, by park_list_read, in the share */
 	char *place;	/* where it is in its namespace */
 	uint64_t attrs; /* MOUNT_ATTR_RDONLY ... */
-	bool is_base;	/* the share itself below MOUNTS_SHARE, and what hangs there by itself */
+	bool is_base;	/* the share itself below MOUNTS_SHARE, and automatic submounts */
 };
 
 enum park_kind { PARK_CWD, PARK_FD };
 
-/* As fcntl and flock want it. */
+/* As fcntl and flock expect it. */
 struct park_lock {
 	enum { PARK_LOCK_FLOCK, PARK_LOCK_POSIX, PARK_LOCK_OFD } kind;
 	bool is_write;
-	int64_t start, len; /* len 0: to the end */
+	int64_t start, len; /* len 0: to end-of-file */
 };
 
 struct park_item {
@@ -55,7 +55,7 @@ struct park_item {
 	bool is_dir;
 	size_t ns;
 	char *path;
-	size_t same; /* the first item of this description; itself: it is that */
+	size_t same; /* the first item of this description, or itself */
 	size_t n_locks;
 	struct park_lock locks[PARK_MAX_LOCKS];
 	int opened; /* by park_reseat.h; -1: not */
@@ -66,7 +66,7 @@ struct park_ns {
 	int fd;
 };
 
-/* What is not as before, for people. */
+/* What could not be restored, for the user. */
 struct park_report {
 	unsigned n;
 	char text[400];
@@ -83,13 +83,13 @@ struct park_list {
 	struct park_report lost;
 };
 
-/* skip: pids that are not looked at, ends with 0. */
+/* skip: pids to ignore, ends with 0. */
 int park_list_read(struct park_list *l, const pid_t *skip, struct err *err) MUST_CHECK;
 /* Enters a namespace of the list; 0 is PID 1's. */
 int park_list_enter(const struct park_list *l, size_t ns) MUST_CHECK;
 void park_list_lose(struct park_list *l, pid_t pid, const char *what, const char *why);
 
-/* A line of mountinfo; false when it is none of a virtiofs. */
+/* Parses a line of mountinfo; false if it is not a virtiofs. */
 bool park_list_mount(char *line, struct park_mount *ret);
 /* The text of fdinfo. */
 int park_list_fdinfo(const char *text, struct park_item *ret) MUST_CHECK;

@@ -43,7 +43,7 @@ void park_mounts_drop(struct park_list *l)
 		if (m->ns != ns && park_list_enter(l, m->ns) < 0)
 			continue;
 		ns = m->ns;
-		/* One that lay on it has taken it along. */
+		/* Detaching the mount below has detached it too. */
 		if (umount2(m->place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL &&
 			errno != ENOENT)
 			log_warn("unmounting %s: %s", m->place, strerror(errno));

@@ -18,7 +18,7 @@
 
 /* ---- opening ---- */
 
-/* O_NONBLOCK would be kept; nothing that blocks is among them. */
+/* O_NONBLOCK would persist; no blocking file is among them. */
 static int open_again(struct park_item *it)
 {
 	AUTO_CLOSE int fd = open(it->path, (int)it->flags | OPEN_MORE);
@@ -41,7 +41,7 @@ static void lose_reseat(struct park_list *l, const struct park_item *it, int r)
 	park_list_lose(l, it->pid, it->path, r == -ESTALE ? "is another file now" : strerror(-r));
 }
 
-/* Of the description; a lock of the process itself is its own to take. */
+/* Locks of the description; the process must take its own locks itself. */
 static int lock_description(const struct park_item *it, const struct park_lock *k)
 {
 	struct flock f = {.l_type = k->is_write ? F_WRLCK : F_RDLCK,
@@ -129,7 +129,7 @@ void park_reseat_hold(struct park_reseat *rs, struct park_list *l)
 
 /* ---- the program's part ---- */
 
-/* What the program's page holds while it receives. */
+/* Contents of the program's page while it receives. */
 struct room {
 	struct msghdr msg;
 	struct iovec iov;

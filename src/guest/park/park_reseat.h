@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * park_reseat - gives programs their directory and open files back, on the new share.
+ * park_reseat - restores the directory and open files of programs on the new share.
  *
  * How      park_reseat_open opens each description once. park_reseat_hold stops the programs
  *          concerned while all are still frozen; then they are thawed. park_reseat_run makes each
- *          of them (inject.h) create a socket pair, whose one end we take, and receive its files on
- *          the other, each at its old number with its old flags; its directory is restored the same
- *          way. Locks come last. Failures are reported, and the program continues anyway.
+ *          of them (inject.h) create a socket pair, duplicates one end, and makes it receive its
+ *          files on the other, each at its old number with its old flags; its directory is restored
+ *          the same way. Locks come last. Failures are reported, and the program continues anyway.
  * Trust    The programs are untrusted.
  * Owns     The opened files until the end of the process.
- * Limits   Those of inject.h for each program.
+ * Limits   The limits of inject.h for each program.
  * See      park_reseat_test.c
  */
 #pragma once

@@ -75,7 +75,7 @@ static void test_fdinfo(void **state)
 	assert_int_equal(park_list_fdinfo("pos:\t1\n", &it), -EBADMSG);
 }
 
-/* What made the file when it was first opened must not make or empty it again. */
+/* Flags that created the file at the first open must not create or truncate it again. */
 static void test_first_flags_are_dropped(void **state)
 {
 	struct park_item it = {0};

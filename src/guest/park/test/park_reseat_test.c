@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs of the test itself whose folder and files are moved under their feet: what
- * park_reseat does in a VM, without the share. Their waiting must go on as if nothing had been. */
+/* Child programs whose directory and files are replaced while they run: what park_reseat does in a
+ * VM, without the share. Their waits must continue unaffected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static char *in(const char *dir, const char *name)
 	return xasprintf("%s/%s", dir, name);
 }
 
-/* f is one file in both folders, as it is one file of the host behind both shares. */
+/* f is one file in both directories, as it is one file of the host in both shares. */
 static int make_folders(void **state)
 {
 	AUTO_FREE char *a = NULL;
@@ -93,7 +93,7 @@ static struct program start(body_fn *body)
 	return p;
 }
 
-/* Of one that needs no word to end. */
+/* Waits for a program that exits without a message. */
 static int end_of(struct program *p)
 {
 	int status;
@@ -234,7 +234,7 @@ static void test_folder_and_file(void **state)
 	assert_int_equal(finish(&p), 0);
 }
 
-/* No other way to notice: it neither ends early nor late. */
+/* It must wake neither early nor late. */
 static void sleeper(int from, int to)
 {
 	struct timespec nap = {.tv_nsec = 700000000}, rest = {0};
@@ -349,7 +349,7 @@ static void test_shared_description(void **state)
 	assert_int_equal(finish(&p), 0);
 }
 
-/* A signal that comes while it is held is handled once, afterwards, and poll says EINTR. */
+/* A signal that arrives while it is held is handled once, afterwards, and poll returns EINTR. */
 static volatile sig_atomic_t n_signals;
 
 static void on_usr1(int sig)
@@ -389,7 +389,7 @@ static void test_signal_meanwhile(void **state)
 	free(l.items);
 }
 
-/* Locks of all three kinds are there again. */
+/* Locks of all three kinds are restored. */
 static void locker(int from, int to)
 {
 	AUTO_FREE char *f = in(old_dir, "f");
@@ -426,7 +426,7 @@ static void test_locks(void **state)
 	assert_int_equal(finish(&p), 0);
 }
 
-/* What cannot be is said, and the program lives on. */
+/* A failure is reported, and the program keeps running. */
 static void test_replaced_file(void **state)
 {
 	AUTO_FREE char *f = in(new_dir, "f");

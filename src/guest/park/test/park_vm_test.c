@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real VM (net_rig.h) with a share that is taken away and given again: programs whose folder
- * and files are in it, also in a namespace of their own and in a container's manner, go on.
- * Needs a template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. */
+/* A real VM (net_rig.h) with a share that is removed and added again: programs whose directory and
+ * files are in it, also in a separate namespace as in a container, keep running. Needs a template
+ * directory in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -139,7 +139,7 @@ static void test_programs_go_on(void **state)
 	run("test $(date +%s) -gt $(( $(stat -c %Y /tmp/own) - 100 ))");
 }
 
-/* What cannot come back is named, and the rest does. */
+/* Items that cannot be restored are named, the others are restored. */
 static void test_what_is_lost(void **state)
 {
 	run(WAIT_FOR "setsid bash -c 'exec 7>/ws/gone; rm /ws/gone; touch /tmp/removed; cd /tmp; "

@@ -22,8 +22,8 @@ static int do_write(const char *path, const char *to, int flags)
 	return n == 8 ? 0 : -1;
 }
 
-/* ENXIO when nobody reads from a pipe; it does not wait. A link, or anything else than a pipe,
- * is left alone: on the host a guest may have put it there. */
+/* Returns ENXIO without waiting if the pipe has no reader. A symlink, or anything but a pipe, is
+ * not touched: on the host, a guest may have created it. */
 static int do_write_pipe(const char *path, const char *to, int arg)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), r = -1;
@@ -73,7 +73,7 @@ static int do_chown(const char *path, const char *to, int arg)
 	return lchown(path, (uid_t)arg, (gid_t)arg);
 }
 
-/* Changes nothing but the time of the last change, and needs the right to. */
+/* Changes only the change time, and requires the permission for it. */
 static int do_chown_owner(const char *path, const char *to, int arg)
 {
 	struct stat st;

@@ -2,7 +2,7 @@
 /*
  * files - the verbs of sbx-probe about files, mounts and the share.
  *
- * How      One file for each verb or two; verb.h has what a verb returns.
+ * How      One file per one or two verbs; verb.h defines the results of a verb.
  * Trust    Runs as root in the guest, and as the user on the host.
  */
 #pragma once

@@ -30,7 +30,7 @@
 struct session {
 	struct vdev dev;
 	uint64_t cur, folder, unique;
-	size_t n; /* bytes of the request behind its head */
+	size_t n; /* bytes of the request after its header */
 };
 
 static uint8_t *body_fuse(struct session *s)
@@ -45,7 +45,7 @@ static void put_fuse(struct session *s, const void *p, size_t n)
 	s->n += n;
 }
 
-/* The answer's error as a positive number; 0 when it went through; -1 when there was none. */
+/* Returns the answer's error as a positive number; 0 on success; -1 without an answer. */
 static int ask_fuse(struct session *s, uint32_t opcode, uint64_t node)
 {
 	struct fuse_in_header *h = (void *)s->dev.out;
@@ -80,7 +80,7 @@ static int tell_fuse(const char *op, const char *arg, int error)
 	return error;
 }
 
-/* %XX is a byte, so that a NUL can be said. */
+/* %XX is a byte, so that a name can contain NUL. */
 static size_t decode_fuse(const char *text, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -276,8 +276,8 @@ static void do_setattr(struct session *s, const char *what)
 
 static void create_fuse(struct session *s, const char *name, uint32_t mode, const char *word)
 {
-	/* O_EXCL: without it the C virtiofsd of Debian 12 ends itself when the name is there,
-	 * and the sandbox with it. */
+	/* O_EXCL: without it the C virtiofsd of Debian 12 exits if the name exists, and the sandbox
+	 * with it. */
 	struct fuse_create_in in = {.flags = O_CREAT | O_EXCL | O_RDWR, .mode = S_IFREG | mode};
 
 	put_fuse(s, &in, sizeof(in));
@@ -361,7 +361,7 @@ static void do_setxattr(struct session *s, const char *name)
 {
 	struct {
 		uint32_t size, flags;
-	} in = {.size = 5}; /* as before the extension, which nobody announced */
+	} in = {.size = 5}; /* the struct before the extension, which was not negotiated */
 
 	put_fuse(s, &in, sizeof(in));
 	put_name(s, name);

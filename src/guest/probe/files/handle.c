@@ -36,7 +36,7 @@ static int try_open(int mount_fd, uint64_t node, uint32_t generation, struct sta
 	return r;
 }
 
-/* Every number from 1: what opens is printed by its inode, which is the host's. */
+/* Tries every number from 1: prints the inode of those that open, which is the host's. */
 int probe_handles(int argc, char **argv)
 {
 	uint64_t last, n = 0;

@@ -45,7 +45,7 @@ static int listen_at(int fd, const struct sockaddr_un *sa, socklen_t len, int se
 	return PROBE_POSSIBLE;
 }
 
-/* The control of a probe: that sockets work at all here. */
+/* The control of a probe: sockets work here. */
 static int both_local(int fd, const struct sockaddr_un *sa, socklen_t len)
 {
 	int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -20,7 +20,7 @@ static int write_by_memory(int fd)
 	return PROBE_POSSIBLE;
 }
 
-/* With a descriptor for writing where one is given, else with one for reading. */
+/* With a writable descriptor if requested, else with a read-only one. */
 int probe_mmap(int argc, char **argv)
 {
 	int fd, r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that the host puts into a workspace for a probe. A guest can write there: it may have
- * put a link in the place of every name, and may do so at any moment. No link is followed. */
+/* Files that the host puts into a workspace for a probe. A guest can write there: it may replace
+ * any name by a symlink at any moment. No symlink is followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -64,8 +64,8 @@ static int open_folder(char *path, const char **ret_name)
 	return fd < 0 && errno == ENOENT ? make_folder(path) : fd;
 }
 
-/* A regular file stays the file that it is, with another content: the holes of tests have a
- * second name for it. Everything else of that name goes. */
+/* A regular file is kept and gets new content: the holes of tests have a second name for it.
+ * Anything else of that name is removed. */
 static int open_file(int dir, const char *name)
 {
 	int fd = open_no_link(dir, name, O_WRONLY | O_NONBLOCK, 0);
@@ -151,7 +151,7 @@ static int open_pipe(const char *path)
 	return fd;
 }
 
-/* What the first writer says, until it closes. */
+/* Prints the input of the first writer, until it closes. */
 int probe_pipe(int argc, char **argv)
 {
 	struct pollfd p = {.events = POLLIN};

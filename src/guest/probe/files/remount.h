@@ -6,7 +6,7 @@
  *          mounts the same again: the share itself, and each workspace as a bind mount of its path
  *          in it.
  * Trust    Runs as root in the guest: the attacker.
- * Limits   REMOUNT_MAX mounts; what a process has open in one of them stays dead.
+ * Limits   REMOUNT_MAX mounts; files that a process has open in one of them stay dead.
  * See      fuse.c
  */
 #pragma once

@@ -15,7 +15,7 @@
 
 static int n_files;
 
-/* FNV-1a: it tells files apart, it protects nothing. */
+/* FNV-1a: distinguishes files, protects nothing. */
 static uint64_t sum_of(int fd)
 {
 	uint64_t h = 0xcbf29ce484222325ULL;
@@ -44,7 +44,7 @@ static int visit_sum(const char *path, const struct stat *st, int type, struct F
 	return 0;
 }
 
-/* What does not exist is passed over: the names are guesses. */
+/* Missing files are skipped: the names are guesses. */
 int probe_sum(int argc, char **argv)
 {
 	if (argc < 1)

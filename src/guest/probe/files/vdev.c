@@ -142,7 +142,7 @@ static int make_memory(struct vdev *d)
 	if (p == MAP_FAILED)
 		return probe_refused("locked memory");
 	(void)madvise(p, N_PAGES * VDEV_PAGE, MADV_NOHUGEPAGE);
-	memset(p, 1, N_PAGES * VDEV_PAGE); /* each page is its own now, not the zero page */
+	memset(p, 1, N_PAGES * VDEV_PAGE); /* gives each page its own memory */
 	memset(p, 0, N_PAGES * VDEV_PAGE);
 	d->ring = p;
 	d->out = p + VDEV_PAGE;
@@ -230,7 +230,7 @@ void vdev_close(struct vdev *d)
 		(void)probe_refused("bind");
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static uint16_t add_vdev(struct vdev *d, uint16_t at, const uint8_t *buf, size_t n, uint16_t flags)
 {

@@ -5,7 +5,7 @@
  * How      The kernel's driver is unbound, the device's registers are mapped through sysfs, and one
  *          ring and its buffers are in locked pages whose physical addresses come from
  *          /proc/self/pagemap. One request at a time; responses are polled.
- * Trust    Runs as root in the guest: the attacker. Nothing of it runs on the host.
+ * Trust    Runs as root in the guest: the attacker. It does not run on the host.
  * Owns     struct vdev, until vdev_close, which resets the device and gives it back to the kernel's
  *          driver.
  * Limits   VDEV_BYTES each way; VDEV_WAIT_MS for an answer.
@@ -24,7 +24,7 @@
 
 struct vdev {
 	char name[32];	       /* on the PCI bus */
-	volatile uint8_t *bar; /* what is mapped of it */
+	volatile uint8_t *bar; /* its mapped registers */
 	size_t bar_size;
 	uint32_t common, notify, multiplier; /* where in it */
 	volatile uint8_t *kick;
@@ -34,7 +34,7 @@ struct vdev {
 
 /* The first device with this PCI id, unbound and ready. Prints why it cannot be. */
 int vdev_open(struct vdev *d, const char *id, uint16_t queue) MUST_CHECK;
-/* Sends n_out bytes of d->out; up to n_in come to d->in. Gives their number, -1 when none came
- * in time. */
+/* Sends n_out bytes of d->out and receives up to n_in into d->in. Returns the number received, -1
+ * on a timeout. */
 long vdev_ask(struct vdev *d, size_t n_out, size_t n_in) MUST_CHECK;
 void vdev_close(struct vdev *d);

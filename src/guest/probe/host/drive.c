@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs parts of probes, one after the other, until its input ends; then its directory is
- * removed. */
+/* Runs parts of probes, one after the other, until its input ends; then removes its directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -59,7 +58,7 @@ static void become_part(const struct drive *d, int out)
 	_exit(127);
 }
 
-/* What it printed so far; what does not fit is read and dropped. False at its end. */
+/* Reads its output so far; what does not fit is dropped. False at its end. */
 static bool take_output(struct drive *d, int fd)
 {
 	uint8_t rest[4096];
@@ -71,7 +70,7 @@ static bool take_output(struct drive *d, int fd)
 	return n > 0;
 }
 
-/* All of it, unless a signal or the end of the input comes first. */
+/* Reads all of it, unless a signal or end-of-file comes first. */
 static bool read_input(void *buf, size_t n)
 {
 	for (size_t at = 0; at < n;) {
@@ -88,9 +87,9 @@ static bool read_input(void *buf, size_t n)
 	return true;
 }
 
-/* Until it has ended, whoever asked says that its time is over, or has gone. The host decides:
- * clocks of guests that were booted on a busy host have run far ahead. The time here is only for
- * one that was forgotten. */
+/* Waits until the part exits, or the host reports its timeout or disconnects. The host decides:
+ * guests booted on a busy host have clocks that run far ahead. The timeout here is only for a
+ * forgotten part. */
 static uint32_t watch_drive(struct drive *d, pid_t pid, int pidfd, int fd, unsigned seconds)
 {
 	uint64_t late =
@@ -114,7 +113,7 @@ static uint32_t watch_drive(struct drive *d, pid_t pid, int pidfd, int fd, unsig
 			ended = ended || !read_input(word, sizeof(word));
 			return PROBE_FRAME_LATE;
 		}
-		/* Its output first: it is all in the pipe when it has ended. */
+		/* Its output first: it is completely in the pipe when it has exited. */
 		if ((p[0].revents & POLLIN) && !(p[1].revents & POLLIN) &&
 			waitpid(pid, &status, WNOHANG) == pid)
 			return WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status)
@@ -123,7 +122,7 @@ static uint32_t watch_drive(struct drive *d, pid_t pid, int pidfd, int fd, unsig
 	return PROBE_FRAME_LATE;
 }
 
-/* What a part left behind became our child. */
+/* Processes that a part left behind became our children. */
 static void sweep_drive(pid_t pid)
 {
 	char path[64], text[4096];
@@ -195,7 +194,7 @@ static bool answer_drive(struct drive *d, uint32_t number, uint32_t status)
 	       fd_write_all(1, d->frame, PROBE_FRAME_HEAD + d->n_out) == 0;
 }
 
-/* One request; false at the end. */
+/* Serves one request; false at end-of-file. */
 static bool serve_drive(struct drive *d)
 {
 	uint8_t head[PROBE_FRAME_ASK];
@@ -205,7 +204,7 @@ static bool serve_drive(struct drive *d)
 		!read_input(d->script, ask.n_script))
 		return false;
 	if (ask.seconds == 0)
-		return true; /* the time of a part is over that has just ended by itself */
+		return true; /* timeout of a part that has just exited */
 	d->script[ask.n_script] = '\0';
 	d->n_out = 0;
 	(void)snprintf(d->dir, sizeof(d->dir), "%s/%u", d->folder, ask.number);

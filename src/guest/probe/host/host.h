@@ -2,7 +2,7 @@
 /*
  * host - the verbs of sbx-probe about keys, memory and the vault, and the driver of parts.
  *
- * How      One file for each verb; verb.h has what a verb returns.
+ * How      One file per verb; verb.h defines the results of a verb.
  * Trust    Runs as root in the guest, and as the user on the host.
  */
 #pragma once

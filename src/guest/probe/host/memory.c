@@ -12,7 +12,7 @@
 #define PIECE (1U << 20)
 #define MAX_BYTES (512ULL << 20) /* of one process */
 
-/* A piece that has gone meanwhile, or is no memory, is passed over. 0 when all may be refused. */
+/* Unmapped or unreadable pieces are skipped. Returns 0 if all were denied. */
 static uint64_t copy_out(pid_t pid, uintptr_t from, uintptr_t to, bool *refused)
 {
 	static char piece[PIECE];
@@ -33,8 +33,7 @@ static uint64_t copy_out(pid_t pid, uintptr_t from, uintptr_t to, bool *refused)
 	return n;
 }
 
-/* What a program can write to, its own. Not a memfd: a machine's memory is searched by
- * itself. */
+/* Selects private writable memory. Not a memfd: the memory of a VM is searched separately. */
 static bool is_wanted(const char *line, const char *mode)
 {
 	return strcmp(mode, "rw-p") == 0 && !strstr(line, "/memfd:");

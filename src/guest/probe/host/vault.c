@@ -14,13 +14,13 @@
 #define PATIENCE_MS 3000
 #define NONE 77 /* as a part of a probe that is skipped */
 
-/* How a process of the same user could ask for a value. */
+/* Ways in which a process of the same user could request a value. */
 enum way { WITHOUT_ROLE, AS_ADMIN, OWN_CHANNEL, N_WAYS };
 
 static const char *const ways[N_WAYS] = {
 	"without a role", "in the role that manages credentials", "on a new channel"};
 
-/* 1 with a message, 0 at the end or too late. */
+/* Returns 1 with a message, 0 at end-of-file or on a timeout. */
 static int next_vault(int fd, struct ipc_msg *ret)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -47,7 +47,7 @@ static int dial_vault(const char *path)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* The first credential that is kept for all sandboxes; how many there are, or -EPROTO. */
+/* Finds the first credential for all sandboxes; returns their number, or -EPROTO. */
 static int find_vault(int fd, struct vault_item *ret)
 {
 	struct ipc_msg msg = {.fd = -1};
@@ -67,7 +67,7 @@ static int find_vault(int fd, struct vault_item *ret)
 	return n;
 }
 
-/* Asks, and lets go of every end but `ours`. */
+/* Sends the request, and closes every end except `ours`. */
 static void ask_vault(const char *path, enum way way, const struct vault_item *item, int stream)
 {
 	AUTO_CLOSE int fd = dial_vault(path);
@@ -75,7 +75,7 @@ static void ask_vault(const char *path, enum way way, const struct vault_item *i
 
 	if (fd < 0 || ipc_pair(pair) < 0)
 		return;
-	/* A vault that has hung up gives -EPIPE: that is what we are here for. */
+	/* A vault that has disconnected returns -EPIPE, as intended. */
 	if (way != WITHOUT_ROLE)
 		said = chan_send_plain(fd, VAULT_ADMIN, 0, -1);
 	if (way == OWN_CHANNEL)
@@ -83,7 +83,7 @@ static void ask_vault(const char *path, enum way way, const struct vault_item *i
 	said = vault_ask_release(
 		way == OWN_CHANNEL ? pair[0] : fd, 2, item->meta.name, item->serial, stream);
 	(void)said;
-	/* what it says; then it has decided */
+	/* its answer follows its decision */
 	struct ipc_msg msg = {.fd = -1};
 
 	(void)close(pair[1]);
@@ -92,7 +92,7 @@ static void ask_vault(const char *path, enum way way, const struct vault_item *i
 	(void)close(pair[0]);
 }
 
-/* Whether one byte came. It is not shown. */
+/* Whether one byte was received. It is not shown. */
 static bool try_way(const char *path, enum way way, const struct vault_item *item)
 {
 	struct pollfd p = {.events = POLLIN};

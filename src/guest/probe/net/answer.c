@@ -9,7 +9,7 @@
 #include "src/guest/probe/verb/verb.h"
 
 #define DNS_HEAD 12
-#define DNS_MAX_RECORDS 64 /* that are printed */
+#define DNS_MAX_RECORDS 64 /* printed at most */
 #define MAX_REASON 200
 #define MAX_BYTES 100
 
@@ -35,7 +35,7 @@ static unsigned u16_answer(struct slice m, size_t at)
 	return (unsigned)m.p[at] << 8 | m.p[at + 1];
 }
 
-/* The place behind the name at `at`, which may be or end in a pointer; m.n when it does not end. */
+/* Returns the position after the name at `at`, which may have a pointer; m.n if it does not end. */
 static size_t skip_name(struct slice m, size_t at)
 {
 	while (at < m.n && m.p[at]) {
@@ -117,7 +117,7 @@ static const uint8_t *find_answer(struct slice in, const char *word)
 	return NULL;
 }
 
-/* Why, from the head of an answer: what Proxy-Status says. */
+/* Prints the reason in the head of an answer: Proxy-Status. */
 static void print_reason(FILE *out, struct slice head)
 {
 	static const char word[] = "details=\"";
@@ -138,7 +138,7 @@ static bool is_digit(uint8_t b)
 	return b >= '0' && b <= '9';
 }
 
-/* "HTTP/1.1 403 ..."; what has no status of three digits is no refusal. */
+/* "HTTP/1.1 403 ..."; without a status of three digits it is not a denial. */
 static int answer_http(FILE *out, struct slice bytes)
 {
 	const uint8_t *s = bytes.p + 9;

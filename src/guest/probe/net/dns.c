@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns: one question of any type to any address, and the answer in one line. */
+/* dns: one query of any type to any address, and the answer in one line. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static size_t put_name(uint8_t *p, const char *name)
 	return n;
 }
 
-/* With EDNS, so that the answer has room to say why. */
+/* With EDNS, so that the answer can contain the reason. */
 static size_t make_query(uint8_t *p, uint16_t type, const char *name)
 {
 	static const uint8_t head[] = {0x5b, 0x78, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1};

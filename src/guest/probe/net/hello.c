@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ClientHello by hand: a library would refuse to write most of what is tried here. */
+/* A hand-made ClientHello: a library would refuse most of these. */
 #include "net.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void put_u16(struct out *o, size_t v)
 	put_u8(o, (unsigned)v);
 }
 
-/* Writes the length of what came since `at` into the bytes in front of it. */
+/* Writes the length of the data since `at` into the bytes before it. */
 static void close_length(struct out *o, size_t at, unsigned bytes)
 {
 	size_t n = o->n - at;
@@ -48,7 +48,7 @@ static void put_name(struct out *o, const uint8_t *name, size_t n)
 	put_hello(o, name, n);
 }
 
-/* Type outer, a suite, a key and a payload that nobody can tell from a real one. */
+/* Type outer, a suite, a key and a payload that is indistinguishable from a real one. */
 static void put_ech(struct out *o)
 {
 	static const uint8_t begin[] = {0, 0, 1, 0, 1, 7, 0, 32};
@@ -71,7 +71,7 @@ static void put_extensions(struct out *o, bool h2)
 		0, 11, 0, 2, 1, 0,		     /* points: uncompressed */
 		0, 43, 0, 5, 4, 3, 4, 3, 3,	     /* TLS 1.3 and 1.2 */
 		0, 45, 0, 2, 1, 1,		     /* psk modes */
-		0, 51, 0, 2, 0, 0,		     /* no key share: asks for one */
+		0, 51, 0, 2, 0, 0,		     /* no key share: requests one */
 	};
 	static const uint8_t alpn[] = {0, 16, 0, 5, 0, 3, 2, 'h', '2'};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listen: a socket of the host's that counts who comes; it runs in the background for a time.
- * HTTP is answered with 200, a TLS record with HelloRetryRequest. */
+/* listen: a listening socket on the host that counts connections; it runs in the background for a
+ * time. HTTP is answered with 200, a TLS record with HelloRetryRequest. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ struct listener {
 	int peers[MAX_PEERS]; /* -1: free */
 };
 
-/* One line for each: who, and what he said. */
+/* One line per connection: its peer, and its first data. */
 static void note_listen(int log, const struct net_addr *peer, const void *said, size_t n)
 {
 	char host[INET6_ADDRSTRLEN] = "?", line[512];
@@ -40,7 +40,7 @@ static void note_listen(int log, const struct net_addr *peer, const void *said, 
 	(void)!write(log, line, (size_t)at);
 }
 
-/* HelloRetryRequest: TLS 1.3, a key of P-256 is wanted. */
+/* HelloRetryRequest: TLS 1.3, requests a P-256 key. */
 static const uint8_t retry_request[] = {0x16, 3, 3, 0, 56, 2, 0, 0, 52, 3, 3, /* random: */
 	0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8,
 	0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
@@ -132,7 +132,7 @@ static int open_listener(struct listener *l, const char *addr)
 	return ntohs(at.v4.sin_port); /* at the same place in both */
 }
 
-/* Nobody waits for a reader of ours: the standard three are gone. */
+/* The caller must not wait for the end of our output: closes the three standard descriptors. */
 static int go_on(struct listener *l, int seconds)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -79,8 +79,8 @@ int net_connect(const struct net_addr *to, int start)
 
 	if (fd < 0)
 		return -errno;
-	/* Past the guest's own refusal (src/guest/net/net_hold.h): the host's is what is probed.
-	 * Of no use outside the guest, and not allowed without a privilege. */
+	/* Bypasses the guest's own check (src/guest/net/net_hold.h): the host's decision is probed.
+	 * Has no use outside the guest, and requires a privilege. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_MARK, &(uint32_t){0x73627802}, sizeof(uint32_t));
 	if (connect(fd, &to->sa, to->n) < 0)
 		r = finish_connect(fd, start);

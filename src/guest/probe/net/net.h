@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net - the network verbs of sbx-probe, and what they share: addresses, bytes, bounded waits.
+ * net - the network verbs of sbx-probe, and their common parts: addresses, bytes, limited waits.
  *
- * How      net_parse takes numbers only: the host's and the guest's resolver are what is probed.
- *          `gateway` is the address of the sandbox's own proxy and resolver. net_bytes undoes \r \n
- *          \0 \xNN in an argument.
+ * How      net_parse accepts numbers only: the resolvers of host and guest are subjects of the
+ *          probes. `gateway` is the address of the sandbox's own proxy and resolver. net_bytes
+ *          undoes \r \n \0 \xNN in an argument.
  * Trust    The arguments of probes. answer.c handles data of peers.
  * Limits   NET_WAIT_MS for all of one verb; the variable PROBE_MS makes it shorter.
  * Never    Resolves a name. Waits without a limit.
@@ -33,7 +33,7 @@ struct net_addr {
 };
 
 int net_parse(const char *addr, const char *port, struct net_addr *ret) MUST_CHECK;
-/* What is left of NET_WAIT_MS since `start`, which net_now gave. */
+/* Rest of NET_WAIT_MS since `start`, a result of net_now. */
 int net_now(void);
 int net_left(int start);
 /* Waits for events of poll(2); 1, 0 when it is too late. */
@@ -43,10 +43,10 @@ int net_connect(const struct net_addr *to, int start) MUST_CHECK;
 /* Takes escapes out of text; gives the number of bytes, at most size. */
 size_t net_bytes(const char *text, uint8_t *buf, size_t size);
 
-/* A ClientHello for the name (n_name 0: without one); gives its bytes. ech: with an
- * encrypted_client_hello, h2: ALPN says h2 only. */
+/* Builds a ClientHello for the name (n_name 0: without one); returns its length. ech: with an
+ * encrypted_client_hello, h2: ALPN has h2 only. */
 size_t hello_make(const uint8_t *name, size_t n_name, bool ech, bool h2, uint8_t *buf, size_t size);
-/* One frame on the interface of that index, in an AF_XDP socket of its own; -errno. */
+/* Sends one frame on the interface of that index, in a new AF_XDP socket; -errno. */
 int xdp_send(unsigned index, const uint8_t *frame, size_t n) MUST_CHECK;
 
 int probe_socket(int argc, char **argv);

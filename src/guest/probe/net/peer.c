@@ -13,10 +13,10 @@
 #include "src/guest/probe/verb/verb.h"
 
 #define PATIENCE_MS 700
-#define OTHER 1 /* the first subordinate id, in the user namespace that the caller made */
+#define OTHER 1 /* the first subordinate id, in the user namespace that the caller created */
 
-/* Another uid that file modes do not hold up: what is left is what the listener asks of its
- * peer. The capabilities count in this namespace only, to which the files of the socket belong. */
+/* Another uid that file modes do not stop: only the listener's check of its peer is left. The
+ * capabilities apply in this namespace only, which owns the socket's files. */
 static int become_other(void)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};

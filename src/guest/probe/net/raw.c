@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* raw, packet, xdp: packets that no protocol of the kernel made. */
+/* raw, packet, xdp: packets not made by a protocol of the kernel. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -20,7 +20,7 @@
 #define MAX_INTERFACE 64
 #define ARP_BYTES 42
 
-/* The ones' complement sum of an echo request, which a host would answer. */
+/* An echo request with its checksum, which a host would answer. */
 static void make_echo(uint8_t p[16], bool v6)
 {
 	unsigned sum = 0;
@@ -59,7 +59,7 @@ int probe_raw(int argc, char **argv)
 	return PROBE_POSSIBLE;
 }
 
-/* An ARP request for a neighbour: what each machine with a wire would answer. */
+/* An ARP request for a neighbour, which any machine on a network would answer. */
 static void make_arp(uint8_t p[ARP_BYTES], const uint8_t target[4])
 {
 	static const uint8_t head[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0x5b, 0x78, 0, 0, 1,
@@ -70,7 +70,7 @@ static void make_arp(uint8_t p[ARP_BYTES], const uint8_t target[4])
 	memcpy(p + 38, target, 4);
 }
 
-/* An answer comes to the interface's own address. */
+/* An answer is sent to the interface's own address. */
 static void put_sender(int fd, const char *name, uint8_t *frame)
 {
 	struct ifreq req = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* talk: bytes to a TCP address, and what comes back, in one line. */
+/* talk: data to a TCP address, and the answer, in one line. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 
 struct talk {
 	int fd, start;
-	uint8_t in[NET_MAX_BYTES + 1]; /* always with a NUL behind it */
+	uint8_t in[NET_MAX_BYTES + 1]; /* always NUL-terminated */
 	size_t n;
 	int end; /* 0 open, 1 closed, -errno */
 };
 
-/* Until `enough` bytes are there, the head of an HTTP answer is, it ends or it is too late. */
+/* Reads until `enough` bytes, the head of an HTTP answer, end-of-file or the timeout. */
 static void receive_talk(struct talk *t, size_t enough)
 {
 	while (t->end == 0 && t->n < NET_MAX_BYTES && net_left(t->start) > 0) {
@@ -48,7 +48,7 @@ static void send_all(struct talk *t, const uint8_t *p, size_t n)
 		if (r < 0 && errno == EAGAIN)
 			(void)net_wait(t->fd, POLLOUT, net_left(t->start));
 		else if (r < 0)
-			return; /* reading says why */
+			return; /* reading returns the reason */
 		if (r > 0) {
 			p += r;
 			n -= (size_t)r;
@@ -77,7 +77,7 @@ static int print_answer(const struct talk *t)
 	return answer_talk(stdout, slice_of(t->in, t->n));
 }
 
-/* Whether what follows has any sense. */
+/* Returns false if later steps make no sense. */
 static bool do_step(struct talk *t, const char *how, const char *what)
 {
 	uint8_t buf[4096];
@@ -93,7 +93,7 @@ static bool do_step(struct talk *t, const char *how, const char *what)
 		if (strncmp((char *)t->in, "HTTP/1.1 200", 12) != 0)
 			return false;
 		t->n = 0;
-	} else if (strcmp(how, "-r") == 0) { /* an answer of at least so many bytes, not shown */
+	} else if (strcmp(how, "-r") == 0) { /* an answer of at least this many bytes, not shown */
 		size_t enough = (size_t)atoi(what);
 
 		receive_talk(t, enough);

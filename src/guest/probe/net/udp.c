@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* udp: a datagram to an address, and whether the way there answers. */
+/* udp: a datagram to an address, and whether the path answers. */
 #include <poll.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "net.h"
 #include "src/guest/probe/verb/verb.h"
 
-#define LISTEN_MS 300 /* a refusal is there at once */
+#define LISTEN_MS 300 /* an error arrives immediately */
 
 int probe_udp(int argc, char **argv)
 {
@@ -22,8 +22,8 @@ int probe_udp(int argc, char **argv)
 	if (fd < 0)
 		return probe_refused("socket");
 	(void)setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof(on));
-	/* Not connected: to a group somebody answers by his own address. Errors come all the
-	 * same. */
+	/* Not connected: answers to a multicast come from the sender's own address. Errors are
+	 * still reported. */
 	if (to.sa.sa_family == AF_INET)
 		(void)setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	else

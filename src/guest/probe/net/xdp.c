@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One frame through an AF_XDP socket: past filters, routes and queues of the kernel, to the
+/* One frame through an AF_XDP socket: bypasses filters, routes and queues of the kernel, to the
  * driver of an interface. */
 #include <errno.h>
 #include <linux/if_xdp.h>
@@ -13,7 +13,7 @@
 #define CHUNK 4096
 #define RING 2 /* a power of two */
 
-/* The memory that frames lie in, and its three rings. */
+/* The memory of the frames, and its three rings. */
 static int give_memory(int fd, void *area)
 {
 	struct xdp_umem_reg reg = {
@@ -28,7 +28,7 @@ static int give_memory(int fd, void *area)
 	return 0;
 }
 
-/* The first chunk is put on the ring and the kernel told. */
+/* Puts the first chunk on the ring and notifies the kernel. */
 static int send_chunk(int fd, uint32_t len)
 {
 	struct xdp_mmap_offsets at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as an answer: the first byte says whose, DNS (even) or a connection (odd). */
+/* Any bytes as an answer: the first byte selects DNS (even) or a connection (odd). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-/* One line of plain text, whatever came. */
+/* One line of plain text for any input. */
 static void check_line(const char *text, size_t n)
 {
 	if (n == 0 || text[n - 1] != '\n')

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer: what is printed and judged of answers that are in order, cut, and lying about their
- * lengths. */
+/* answer: output and result for answers that are valid, truncated, or have false lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,7 +60,7 @@ static void dns_in_order(void **state)
 
 static void dns_says_why(void **state)
 {
-	/* EDNS: option 15, a code, text with a byte that is none */
+	/* EDNS: option 15, a code, text with a control character */
 	DNS(PROBE_REFUSED, "REFUSED, 0 answers because: no\\x1b[2J\n",
 		HEAD("\x85", "\0", "\1") QUESTION "\0\0\x29\4\xd0\0\0\0\0\0\x0c"
 						  "\0\x0f\0\x08\0\x0f"
@@ -95,7 +94,7 @@ static void dns_that_counts_without_end(void **state)
 	AUTO_FREE char *many = xcalloc(1, 16384);
 	char text[4096] = "";
 
-	/* 65535 records of 11 zero bytes each: 64 of them are said */
+	/* 65535 records of 11 zero bytes each: 64 of them are printed */
 	memcpy(many, "\x5b\x78\x81\x80\0\1\xff\xff\0\0\0\0", 12);
 	assert_int_equal(read_one(answer_dns, many, 16384, text, sizeof(text)), PROBE_POSSIBLE);
 	assert_true(strlen(text) < 64 * 24 + 40);
@@ -108,8 +107,8 @@ static void talk_http(void **state)
 		"it\"\r\n\r\n");
 	TALK(PROBE_POSSIBLE, "HTTP 200\n", "HTTP/1.1 200 OK\r\n\r\n");
 	TALK(PROBE_REFUSED, "HTTP 502\n", "HTTP/1.0 502");
-	/* a status that is none is no refusal; NUL does not end the search; text ends with the
-	 * bytes */
+	/* an invalid status is not a denial; NUL does not end the search; the text ends with the
+	 * data */
 	TALK(PROBE_POSSIBLE, "HTTP 0\n", "HTTP/1.1 -99 x");
 	TALK(PROBE_POSSIBLE, "HTTP 0\n", "HTTP/1.1 99999999999999999999");
 	TALK(PROBE_REFUSED, "HTTP 403: why\n", "HTTP/1.1 403 \0 details=\"why");

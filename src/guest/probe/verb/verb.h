@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verb - what every verb of sbx-probe returns.
+ * verb - the results of all verbs of sbx-probe.
  *
  * How      A verb gets its arguments, prints one line and returns PROBE_POSSIBLE, PROBE_REFUSED or
- *          PROBE_USAGE. argc counts what follows the verb.
+ *          PROBE_USAGE. argc counts the arguments after the verb.
  * Trust    Runs as root in the guest, and as the user on the host: it tries, it never decides.
- * Never    Leaves anything behind, waits without a bound.
+ * Never    Leaves anything behind, waits without a limit.
  * See      data/probes/README
  */
 #pragma once
