@@ -18,7 +18,7 @@
 
 static const char *const joined[] = {"sudo", "wheel", "docker"};
 
-/* One line without its end. */
+/* One line without its line end. */
 struct row {
 	const char *p;
 	size_t n;
@@ -71,7 +71,7 @@ static bool has_entry(const char *text, size_t which, size_t fields, const char 
 	return false;
 }
 
-/* What is written, with the place that still waits for it. */
+/* The output, and the position of the missing line. */
 struct copy {
 	FILE *f;
 	char *text;

@@ -21,5 +21,5 @@
 int accounts_passwd(const char *old, const char *shell, char **ret, struct err *err) MUST_CHECK;
 /* Also makes the agent a member of sudo, wheel and docker where those are. */
 char *accounts_group(const char *old);
-/* A password that nobody can type. */
+/* A password that cannot be entered. */
 char *accounts_shadow(const char *old);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs as sbx-graft before the jail; sees template-oci's arguments; mounts in its own namespace
- * only. */
+/* Runs as sbx-graft before the jail; input: arguments of template-oci; mounts only in its own
+ * namespace. */
 #include "jail.h"
 
 #include <stdlib.h>
@@ -35,14 +35,14 @@ static void add_pair(struct mounts *m, char *pair, unsigned flags)
 
 static void add_system(struct mounts *m)
 {
-	/* Where /usr is merged these are links; what they lead to is bound. */
+	/* With a merged /usr these are symlinks; their targets are bound. */
 	static const char *const folders[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"};
 
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
 		add_jail(m, folders[i], folders[i], i ? JAIL_MOUNT_OPTIONAL : 0);
 }
 
-/* The time of the files to write, for mke2fs and tar; nothing else of the environment. */
+/* The time of the files to write, for mke2fs and tar; no other environment. */
 static char *setting_jail(const char *name)
 {
 	const char *value = getenv(name);

@@ -3,10 +3,10 @@
  * jail - runs one tool of a template's build in the jail of lib/os/jail (profile JAIL_TEMPLATE).
  *
  * How      template-oci starts the installed sbx-graft in new namespaces with the user's
- *          subordinate ids. The new root has the host's /usr read-only, /dev/null and what the
- *          arguments name; capabilities and system calls are those of the profile.
+ *          subordinate ids. The new root has the host's /usr read-only, /dev/null and the paths of
+ *          the arguments; capabilities and system calls are those of the profile.
  * Trust    The arguments are template-oci's. The program that is started reads a stranger's files.
- * Limits   GRAFT_MAX_MOUNTS; those of the profile.
+ * Limits   GRAFT_MAX_MOUNTS; the limits of the profile.
  * See      image/template-oci, lib/os/jail/profiles.c, tests/e2e/test_template_sources.py
  */
 #pragma once

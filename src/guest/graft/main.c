@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sbx-graft - makes a root of a sandbox out of an unpacked image: what the image lacks is put in.
+ * sbx-graft - makes the root of a sandbox from an unpacked image: adds the files that it lacks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #define DOCKERD "/usr/sbin/dockerd"
 #define MAX_NAME 128
 
-static const char resolv[] = "nameserver 127.0.0.1\n"; /* sbx-guest knows it as nobody's wish */
+static const char resolv[] = "nameserver 127.0.0.1\n"; /* sbx-guest recognizes it as a default */
 static const char sudoers[] =
 	"# the sandbox is the isolation boundary, not its user\n"
 	"agent ALL=(ALL:ALL) NOPASSWD: ALL\n"
@@ -35,7 +35,7 @@ static const char sudoers[] =
 	"Defaults env_keep += \"SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE\"\n"
 	"Defaults env_keep += \"NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT AWS_CA_BUNDLE\"\n";
 
-/* What comes from outside, open before the tree becomes the root. */
+/* Files from outside, opened before the tree becomes the root. */
 struct kit {
 	int modules, ca, sudo;
 	char kernel[MAX_NAME];
@@ -72,7 +72,7 @@ static void say_graft(const char *key, const char *value)
 	printf("%s=%s\n", key, value);
 }
 
-/* /lib is not always /usr/lib, and modprobe looks there. */
+/* /lib is not always /usr/lib, and modprobe searches it. */
 static int put_modules(const struct kit *k, struct err *err)
 {
 	AUTO_FREE char *at = xasprintf("/lib/modules/%s", k->kernel);
@@ -169,7 +169,7 @@ static int put_ca(const struct kit *k, struct err *err)
 	return r < 0 ? r : place_copy(CA_BUNDLE, k->ca, 0644, err);
 }
 
-/* sbx-guest looks at one place only. */
+/* sbx-guest checks one path only. */
 static int put_docker(struct err *err)
 {
 	static const char *const places[] = {"/usr/bin/dockerd", "/usr/local/bin/dockerd"};

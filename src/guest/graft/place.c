@@ -114,7 +114,7 @@ static int copy_bytes(int from, int to)
 	return r;
 }
 
-/* Beside the place: what is there stays whole until the rename. */
+/* In the same directory: an existing file stays complete until the rename. */
 static int open_new(const char *path, char **ret_name)
 {
 	int fd;

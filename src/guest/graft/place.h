@@ -21,15 +21,15 @@
 /* The time that everything gets, in seconds. */
 void place_set_time(int64_t at);
 bool place_is_program(const char *path);
-/* The text of a regular file; "" when there is none. NULs end it. */
+/* Reads the text of a regular file; "" if there is none. A NUL ends it. */
 int place_read(const char *path, char **ret, struct err *err) MUST_CHECK;
-/* mkdir -p. What is there must be a directory and stays as it is. */
+/* mkdir -p. An existing path must be a directory and stays unchanged. */
 int place_dir(const char *path, mode_t mode, uid_t id, struct err *err) MUST_CHECK;
-/* A file of root's. The directory must be there. */
+/* Writes a file of root. The directory must exist. */
 int place_text(const char *path, const char *text, mode_t mode, struct err *err) MUST_CHECK;
 /* The same with the bytes of a file. */
 int place_copy(const char *path, int from, mode_t mode, struct err *err) MUST_CHECK;
-/* A symlink, unless something is there. */
+/* Creates a symlink, unless the path exists. */
 int place_link(const char *path, const char *target, struct err *err) MUST_CHECK;
 /* The time of what changed by other hands. */
 void place_touch(const char *path);

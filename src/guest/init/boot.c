@@ -193,8 +193,8 @@ static void set_limits(void)
 	(void)umask(022);
 }
 
-/* PID 1 and all it starts live in one group beside Docker's, so that the top group holds kernel
- * threads only and controllers can be switched on for nested groups. */
+/* PID 1 and all its children are in one group next to Docker's, so that the top group has kernel
+ * threads only and controllers can be enabled for nested groups. */
 static void enter_cgroup(void)
 {
 	int r;
@@ -207,7 +207,7 @@ static void enter_cgroup(void)
 
 static void finish_dev(void)
 {
-	/* There is no udev; these two are all it would change for programs of the user. */
+	/* There is no udev; only these two modes would matter for the user's programs. */
 	(void)chmod("/dev/fuse", 0666);
 	(void)chmod("/dev/kmsg", 0600);
 	/* The kernel loads the module when a program opens it. */

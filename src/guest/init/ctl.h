@@ -2,10 +2,10 @@
 /*
  * ctl - the small requests: reads a body, replies, and closes the stream.
  *
- * How      The handler of a path runs when the whole body is there and fills the answer.
+ * How      The handler of a path runs when the body is complete and fills in the answer.
  * Trust    The host's requests, decoded by lib/wire/guestapi/guest_ctl.h.
  * Owns     The bodies of the open streams.
- * Limits   CTL_MAX_STREAMS at once, GUEST_MAX_BODY bytes each way.
+ * Limits   CTL_MAX_STREAMS at the same time, GUEST_MAX_BODY bytes in each direction.
  */
 #pragma once
 
@@ -50,5 +50,5 @@ ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n);
 void ctl_close(struct ctl *c, uint32_t idx);
 /* Sends the answers to a path that wait; with a body, that one. */
 void ctl_release(struct ctl *c, const char *path, struct slice body);
-/* The session has ended: all streams are gone. */
+/* The session has ended, and with it all streams. */
 void ctl_drop_all(struct ctl *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sbx-guest - PID 1 of the VM: boots it, runs what the host asks for, ends it.
+ * sbx-guest - PID 1 of the VM: boots it, serves requests of the host, shuts it down.
  */
 #include <poll.h>
 #include <signal.h>
@@ -43,8 +43,8 @@ static void run_selftest(void)
 	else if (fd_set_nonblock(fd, false) < 0 ||
 		 fd_write_all(fd, GUEST_SELFTEST, strlen(GUEST_SELFTEST)) < 0)
 		log_error("self-test: writing to the port failed");
-	/* The kernel does not wait until the host has taken the bytes, and powering off drops them:
-	 * the host hangs up when it has read them. */
+	/* The kernel does not wait until the host has read the data, and powering off drops it: the
+	 * host closes when it has read it. */
 	(void)poll(&(struct pollfd){.fd = fd}, 1, SELFTEST_LINGER_MS);
 	power_off_now();
 }
@@ -82,7 +82,7 @@ static void begin_guest(struct guest *g)
 	int fd;
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* Ctrl-alt-del comes as SIGINT instead of an immediate reset. */
+	/* Ctrl-alt-del arrives as SIGINT instead of an immediate reset. */
 	(void)reboot(RB_DISABLE_CAD);
 	g->signals = loop_signalfd(signals, ARRAY_LEN(signals));
 	if (loop_init(&g->loop) < 0 || g->signals < 0 ||
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
 	if (is_runc(argc, argv))
 		return oci_main(argc, argv);
 	log_init("sbx-guest");
-	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel knows it as /init */
+	(void)prctl(PR_SET_NAME, "sbx-guest"); /* the kernel named it /init */
 	if (getpid() != 1)
 		die("sbx-guest runs only as PID 1 of a sandbox VM");
 	boot_guest();

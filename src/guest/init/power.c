@@ -34,7 +34,7 @@ void power_begin(struct power *p, struct loop *loop)
 		(struct loop_key){.kind = GUEST_EV_POWER});
 }
 
-/* Every process but kernel threads is a descendant, so no child means nobody. */
+/* Every process except kernel threads is a descendant: without a child, none is left. */
 bool power_is_quiet(const struct power *p)
 {
 	siginfo_t info;
@@ -97,7 +97,7 @@ static bool unmount_round(bool shares, int flags)
 	return all;
 }
 
-/* A few rounds for those that lie on one another, then whatever is left is detached. */
+/* A few rounds for stacked mounts, then the rest is detached. */
 static void unmount_all(bool shares)
 {
 	for (int i = 0; i < MAX_ROUNDS; i++)
@@ -105,7 +105,7 @@ static void unmount_all(bool shares)
 			return;
 }
 
-/* Not sync(2): that would wait for a share whose server is gone. */
+/* Not sync(2): that would wait for a share whose server has exited. */
 static void sync_disk(const char *path)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +122,7 @@ void power_off_now(void)
 		(void)pause();
 }
 
-/* The shares come last: should one hang, the disks are clean already. */
+/* The shares last: if one hangs, the disks are clean already. */
 void power_finish(void)
 {
 	kill_all();

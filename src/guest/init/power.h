@@ -22,7 +22,7 @@ struct power {
 };
 
 void power_begin(struct power *p, struct loop *loop);
-/* True when nothing is left to wait for: call power_finish. */
+/* Returns true if nothing is left to wait for: call power_finish. */
 bool power_is_quiet(const struct power *p);
 void power_finish(void) __attribute__((noreturn));
 /* Powers off without ceremony: the self-test, and a boot that failed. */

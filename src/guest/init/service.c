@@ -10,9 +10,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-/* Slots of ctl streams lie above those of execs. */
+/* Slots of ctl streams are above those of execs. */
 #define CTL_BIT 0x10000u
-/* And those of connections above them. */
+/* Slots of connections are above those of ctl. */
 #define TCP_BIT 0x20000u
 
 static unsigned answer_service(struct wr *wr, int r, const struct err *err)
@@ -146,7 +146,7 @@ void service_on_parked(struct service *s, const struct park_answer *a)
 		return;
 	if (a->reply.text[0])
 		log_warn("%s: %s", a->path, a->reply.text);
-	/* Clients are sent away once no program can write any more, and may come back when all
+	/* Clients are detached when no program can write any more, and may reattach when all
 	 * can. */
 	if (s->park.state == PARK_PARKED)
 		exec_park_all(&s->execs);
@@ -156,7 +156,7 @@ void service_on_parked(struct service *s, const struct park_answer *a)
 		ctl_release(&s->ctl, a->path, slice_of(buf, wr.n));
 }
 
-/* While programs are frozen and the share is let go of there is nothing to forget. */
+/* While programs are frozen and the share is released there is nothing to forget. */
 static unsigned on_forget(void *ctx, struct slice body, struct wr *wr)
 {
 	struct service *s = ctx;

@@ -37,7 +37,7 @@ void service_init(
 	struct service *s, struct loop *loop, struct port *port, const struct netproc *net);
 /* The network is ready, or was waited for long enough. */
 void service_on_net(struct service *s, bool ready);
-/* What /park or /wake has waited for is there. */
+/* The result that /park or /wake waited for is available. */
 void service_on_parked(struct service *s, const struct park_answer *answer);
 /* So is what /forget has waited for. */
 void service_on_forgotten(struct service *s);

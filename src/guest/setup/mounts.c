@@ -15,7 +15,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
-/* A device that is being plugged in has no tag yet, and mount says EINVAL. */
+/* A device that is being plugged in has no tag yet, and mount fails with EINVAL. */
 static int mount_share(void)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
@@ -35,8 +35,7 @@ static int need_share(struct mounts *m, struct err *err)
 
 	if (m->shared)
 		return 0;
-	/* The directory above is everybody's: the CA that programs are told to read is in it
-	 * (trust.h). */
+	/* The parent directory is public: it contains the CA for programs (trust.h). */
 	(void)mkdir(TRUST_DIR, 0755);
 	(void)mkdir(MOUNTS_DIR, 0700);
 	(void)mkdir(MOUNTS_SHARE, 0700);
@@ -63,8 +62,8 @@ static size_t missing_prefix(const char *path)
 	return 0;
 }
 
-/* Parents that the guest does not have come from the share itself: there they are empty stubs that
- * the host keeps read-only, also for guest root. */
+/* Missing parents come from the share itself: there they are empty stubs that the host keeps
+ * read-only, also for guest root. */
 static int bind_stub(const struct guest_mount *w, struct err *err)
 {
 	size_t n = missing_prefix(w->path);
@@ -78,7 +77,7 @@ static int bind_stub(const struct guest_mount *w, struct err *err)
 	return 0;
 }
 
-/* Below the agent's home: what is missing on the way is the agent's, as if it had made it. */
+/* Below the agent's home: missing parents are owned by the agent. */
 static int make_home_parents(const char *path, struct err *err)
 {
 	char part[GUEST_MAX_PATH];

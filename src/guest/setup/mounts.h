@@ -26,7 +26,7 @@ struct mounts {
 	char *places[MOUNTS_MAX];
 };
 
-/* The share was unmounted everywhere; the list of places stays, who puts them back knows them. */
+/* The share was unmounted everywhere; the list of mounts stays for their restoration. */
 void mounts_gone(struct mounts *m);
 /* Mounts the share alone, below MOUNTS_SHARE. */
 int mounts_share_again(struct mounts *m, struct err *err) MUST_CHECK;

@@ -26,7 +26,7 @@ void facts_trust(struct facts *f, const struct guest_trust *trust)
 {
 	env_done(&f->trust);
 	env_put_all(&f->trust, trust->env);
-	/* Without the file Java would trust nobody. */
+	/* Without the file Java would trust no server. */
 	f->has_ca = trust->ca_pem[0] && access(TRUST_JKS, F_OK) == 0;
 }
 
@@ -59,7 +59,7 @@ void setup_entropy(const uint8_t bytes[GUEST_ENTROPY])
 	} pool = {.entropy_count = GUEST_ENTROPY * 8, .buf_size = GUEST_ENTROPY};
 
 	memcpy(pool.bytes, bytes, GUEST_ENTROPY);
-	/* A generator that is ready would use the bytes only at its next reseed. */
+	/* An initialized generator would use the bytes only at its next reseed. */
 	if (fd < 0 || ioctl(fd, RNDADDENTROPY, &pool) < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
 		log_warn("adding entropy: %s", strerror(errno));
 }

@@ -13,10 +13,10 @@
 
 int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *setup,
 	struct err *err) MUST_CHECK;
-/* What /trust told. */
+/* Stores the data of /trust. */
 void facts_trust(struct facts *f, const struct guest_trust *trust);
 /* The part of it that is the same in all sandboxes of one user of the host. */
 int setup_user(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;
-/* Counted as entropy: the host is the only one who could know better. */
+/* Credited as entropy: only the host could know the bytes. */
 void setup_entropy(const uint8_t bytes[GUEST_ENTROPY]);
 int setup_clock(uint64_t wall_ms, struct err *err) MUST_CHECK;

@@ -129,7 +129,7 @@ static void usage_sudo(void)
 	exit(1);
 }
 
-/* The letters that ask for a password, a prompt or an environment have nothing to do here. */
+/* Options about passwords, prompts or the environment have no effect here. */
 static int parse_sudo(int argc, char **argv, struct wish *w)
 {
 	int c;

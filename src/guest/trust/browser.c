@@ -24,8 +24,8 @@ static const char prefs[] = "// sbx: a hidden server name is refused\n"
 			    "pref(\"security.tls.ech.grease_probability\", 0);\n"
 			    "pref(\"security.tls.ech.grease_http3\", false);\n";
 
-/* The base64 of the next certificate without its lines; false after the last. *pem moves behind
- * it. */
+/* Writes the base64 of the next certificate without its lines; false after the last. *pem moves
+ * after it. */
 static bool put_base64(FILE *out, const char **pem)
 {
 	const char *begin = strstr(*pem, PEM_BEGIN), *end;
@@ -82,7 +82,7 @@ static char *firefox_policy(size_t n_cas)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* NULL is no file. */
+/* NULL removes the file. */
 static int put_file(const char *root, const char *name, const char *text, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s%s", root, name);
@@ -104,7 +104,7 @@ static bool is_ours_or_new(const char *root, const char *name)
 	return r == -ENOENT || (r == 0 && strstr(old, FIREFOX_CA));
 }
 
-/* One file a certificate; those of an earlier, longer list go. */
+/* One file per certificate; removes those of an earlier, longer list. */
 static int put_cas(const char *root, const char *pem, size_t *ret_n, struct err *err)
 {
 	size_t n = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * certname - the name under which OpenSSL looks a certificate up in /etc/ssl/certs.
+ * certname - the name by which OpenSSL finds a certificate in /etc/ssl/certs.
  *
  * How      SHA-1 of the subject in OpenSSL's canonical form (strings as UTF-8 in lower case, blanks
- *          at the ends removed and runs of them made one); its first four bytes, the last first.
+ *          at the ends removed and runs reduced to one); its first four bytes, the last first.
  * Trust    The CA that the host sent; any bytes give an answer or an error.
  * Limits   CERTNAME_MAX_SUBJECT bytes; one attribute in each part of the name.
  * See      certname_test.c
@@ -14,5 +14,5 @@
 
 #define CERTNAME_MAX_SUBJECT 1024
 
-/* -EBADMSG for what is not a certificate, -ENOTSUP for a subject beyond the limits. */
+/* Returns -EBADMSG if not a certificate, -ENOTSUP for a subject beyond the limits. */
 int certname_hash(struct slice der, uint32_t *ret) MUST_CHECK;

@@ -14,7 +14,7 @@
 #define HEAD_BYTES 12
 #define TYPE "X.509"
 
-/* This format has its integers the other way round than struct wr. */
+/* This format is big-endian, struct wr is not. */
 static void put_be(struct wr *wr, uint64_t v, unsigned n)
 {
 	while (n-- > 0)
@@ -40,7 +40,7 @@ static void put_entry(struct wr *wr, const char *alias, struct slice der)
 {
 	put_be(wr, TRUSTED, 4);
 	put_utf(wr, alias);
-	put_be(wr, 0, 8); /* when it was made */
+	put_be(wr, 0, 8); /* creation time */
 	put_utf(wr, TYPE);
 	put_be(wr, der.n, 4);
 	wr_bytes(wr, der);
@@ -135,7 +135,7 @@ static bool has_sum(struct slice store)
 	return !memcmp(sum, store.p + store.n - SHA1_BYTES, SHA1_BYTES);
 }
 
-/* All entries but the one of that name; gives their number. */
+/* Copies all entries except the one of that name; returns their number. */
 static uint32_t copy_others(struct wr *wr, struct rd *rd, const char *alias)
 {
 	uint32_t left = (uint32_t)get_be(rd, 4), count = 0;

@@ -6,7 +6,7 @@
  *          and all of it. jks_from_pem creates a store from a bundle; jks_put replaces or adds one
  *          certificate in an existing store.
  * Trust    The guest's files: untrusted. The checksum protects nothing, its password is public.
- * Owns     The caller frees what it gets.
+ * Owns     The caller frees the results.
  * Limits   JKS_MAX_BYTES a store.
  * See      jks_test.c
  */
@@ -19,7 +19,7 @@
 
 /* The certificates are called "sbx-0", "sbx-1" and so on. -EMSGSIZE above the limit. */
 int jks_from_pem(const char *bundle, uint8_t **ret, size_t *ret_n) MUST_CHECK;
-/* A copy of the store with the certificate under that name; with an empty one the name is omitted.
- * -EBADMSG when the store is none, has keys in it, or has another password. */
+/* Returns a copy of the store with the certificate under that name; an empty certificate removes
+ * the name. -EBADMSG if the store is invalid, contains keys, or has another password. */
 int jks_put(struct slice store, const char *alias, struct slice der, uint8_t **ret,
 	size_t *ret_n) MUST_CHECK;

@@ -2,8 +2,8 @@
 /*
  * pem - the certificates of a PEM bundle, one after the other.
  *
- * How      pem_next finds the next BEGIN/END pair and decodes what is between; what is not a
- *          certificate is passed over, as all readers of such files do.
+ * How      pem_next finds the next BEGIN/END pair and decodes its content; anything else is
+ *          skipped, as all readers of such files do.
  * Trust    Files of the guest, of containers too: any bytes.
  * Owns     The caller frees the decoded bytes.
  * Limits   PEM_MAX_DER bytes a certificate; a longer or broken one is passed over.
@@ -17,6 +17,6 @@
 #define PEM_END "-----END CERTIFICATE-----"
 #define PEM_MAX_DER 65536
 
-/* The next certificate at or after *at, on the heap; NULL when there is none. *at moves behind
+/* Returns the next certificate at or after *at, on the heap; NULL if there is none. *at moves after
  * it. */
 uint8_t *pem_next(const char **at, size_t *ret_n);

@@ -21,7 +21,7 @@
 #define MARK "# sbx: the CA of this sandbox"
 #define MARK_LINE MARK ", another one after the next start\n"
 #define MAX_SAME_HASH 10
-#define MAX_JAVA 64 /* certificates of ours in Debian's store */
+#define MAX_JAVA 64 /* our certificates in Debian's store */
 
 const struct trust_paths trust_of_guest = {
 	.ca = TRUST_CA,
@@ -29,7 +29,7 @@ const struct trust_paths trust_of_guest = {
 	.jks = TRUST_JKS,
 };
 
-/* Those that add a file to a list of their own, and those that read no other list. */
+/* Variables that add a file to the program's own list, and variables that replace it. */
 static const char *const for_ca[] = {"NODE_EXTRA_CA_CERTS", "DENO_CERT"};
 static const char *const for_bundle[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 	"REQUESTS_CA_BUNDLE", "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO"};
@@ -47,7 +47,7 @@ void trust_env(struct env *e, const struct trust_paths *paths)
 	env_set(e, "JAVA_TOOL_OPTIONS", options);
 }
 
-/* Behind the block that begins here. */
+/* Returns the position after the block that begins here. */
 static const char *block_end(const char *begin)
 {
 	const char *line = strchr(begin, '\n'), *end;
@@ -63,8 +63,7 @@ static const char *block_end(const char *begin)
 	return *end == '\n' ? end + 1 : end;
 }
 
-/* The end of the certificate that begins here; guest_ctl.h says that there is nothing in
- * between. */
+/* Length of the certificate that begins here; guest_ctl.h guarantees that nothing is in between. */
 static size_t certificate_len(const char *pem)
 {
 	const char *end = strstr(pem, PEM_END "\n");
@@ -137,7 +136,7 @@ static int remove_file(const char *path, struct err *err)
 	return 0;
 }
 
-/* Empty text is no file. */
+/* Empty text removes the file. */
 static int say_or_remove(const char *path, const char *text, struct err *err)
 {
 	int r;
@@ -148,7 +147,7 @@ static int say_or_remove(const char *path, const char *text, struct err *err)
 	return r < 0 ? r : file_say(path, text, err);
 }
 
-/* The hash of the next certificate; *pem moves behind it. -ENOENT after the last. */
+/* The hash of the next certificate; *pem moves after it. -ENOENT after the last. */
 static int next_hash(const char **pem, uint32_t *ret)
 {
 	size_t n;
@@ -197,8 +196,8 @@ static int link_hash(const char *root, uint32_t hash, struct err *err)
 	return err_set(err, -EEXIST, "no free name for %08x in " CERTS, hash);
 }
 
-/* Each link leads to the file of all of them: OpenSSL reads every certificate in it. One of the
- * user's whose name cannot be read is in the bundle anyway. */
+/* Each link points to the file of all of them: OpenSSL reads every certificate in it. A certificate
+ * of the user with an unreadable name is in the bundle anyway. */
 static int link_hashes(const char *root, const char *pem, struct err *err)
 {
 	uint32_t hash;
@@ -256,8 +255,8 @@ static int write_bundle(const char *root, const char *ca_pem, char **ret, struct
 	return strcmp(old, *ret) ? say_or_remove(path, *ret, err) : 0;
 }
 
-/* The next certificate under the alias of its number, or no such alias any more. *ret_more: whether
- * there is another certificate, or was an entry of an earlier start. */
+/* Adds the next certificate under the alias of its number, or removes that alias. *ret_more: there
+ * is another certificate, or was an entry of an earlier start. */
 static int put_java(uint8_t **store, size_t *n, unsigned number, const char **pem, bool *ret_more)
 {
 	AUTO_FREE char *alias =
@@ -276,7 +275,7 @@ static int put_java(uint8_t **store, size_t *n, unsigned number, const char **pe
 	return 0;
 }
 
-/* Debian's store, when a JVM is there and the store is one that we can read: others have the one in
+/* Debian's store, if a JVM is installed and the store is readable: other JVMs use the one in
  * TRUST_DIR. */
 static int write_java(const char *root, const char *ca_pem, struct err *err)
 {
@@ -299,7 +298,7 @@ static int write_java(const char *root, const char *ca_pem, struct err *err)
 	return file_replace_bytes(path, slice_of(now, n_now), err);
 }
 
-/* The store is made again when the CA is new, which it is after each start. */
+/* The store is rebuilt if the CA is new, which is the case after each start. */
 static int write_own(const char *root, const char *ca_pem, const char *bundle, struct err *err)
 {
 	AUTO_FREE char *ca = below_trust(root, TRUST_CA), *jks = below_trust(root, TRUST_JKS),
@@ -362,8 +361,8 @@ static char *add_name(char *text, const char *assignment)
 	return more;
 }
 
-/* sudo drops variables that it does not know; a mistake in this file would end all use of sudo, so
- * only plain names are in it. */
+/* sudo drops unknown variables; an error in this file would disable sudo, so it contains only plain
+ * names. */
 static int write_sudoers(const char *root, const struct guest_trust *t, struct err *err)
 {
 	AUTO_FREE char *path = below_trust(root, SUDOERS), *names = xstrdup(""), *text = NULL;

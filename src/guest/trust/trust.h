@@ -35,8 +35,8 @@ extern const struct trust_paths trust_of_guest;
 
 /* Sets the variables; JAVA_TOOL_OPTIONS is added to. */
 void trust_env(struct env *e, const struct trust_paths *paths);
-/* Puts everything in its place below root ("" in the guest). Goes on after a failure and tells
- * of the first. */
+/* Writes everything below root ("" in the guest). Continues after a failure and returns the
+ * first. */
 int trust_write(const char *root, const struct guest_trust *trust, struct err *err) MUST_CHECK;
-/* The bundle without earlier CAs of ours and with these ("": none), on the heap. */
+/* Returns the bundle without our earlier CAs and with these ("": none), on the heap. */
 char *trust_bundle(const char *old, const char *ca_pem);

@@ -68,7 +68,7 @@ static void test_utf8_stays(void **state)
 	assert_true(got == want);
 }
 
-/* Cut anywhere before the subject's end it is refused, and nothing is read outside. */
+/* Truncated anywhere before the subject's end it is rejected, and nothing is read outside. */
 static void test_cut_and_broken(void **state)
 {
 	uint8_t buf[4096];

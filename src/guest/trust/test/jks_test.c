@@ -63,7 +63,7 @@ static void test_put(void **state)
 	assert_true(slice_eq(slice_of(store, n), slice_of(less, n_less)));
 }
 
-/* A store with another password, with keys, cut or changed is left alone. */
+/* A store with another password, with keys, truncated or modified is not changed. */
 static void test_put_refused(void **state)
 {
 	AUTO_FREE uint8_t *store = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything below a folder that stands for the guest's root. */
+/* Everything is below a directory that represents the guest's root. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void must_be_trusted(unsigned which)
 	assert_true(exists(TRUST_JKS));
 }
 
-/* Debian's store has so many of ours, in their order. */
+/* Debian's store has this many of our certificates, in order. */
 static void must_have_in_java(unsigned n_ours)
 {
 	AUTO_FREE char *path = xasprintf("%s/etc/ssl/certs/java/cacerts", root), *text = NULL;
@@ -109,7 +109,7 @@ static void must_have_in_java(unsigned n_ours)
 	}
 }
 
-/* The user's own CA comes with the sandbox's, and goes when it is not told any more. */
+/* The user's own CA is installed with the sandbox's, and removed when it is no longer sent. */
 static void test_the_users_own_ca(void **state)
 {
 	struct guest_trust t = {.ca_pem = (char *)cas[0], .extra_pem = (char *)cas[1]};
@@ -140,7 +140,7 @@ static void test_the_users_own_ca(void **state)
 	apply(cas[0], NULL, 0);
 	must_be_trusted(0);
 	must_have_in_java(1);
-	/* Several that go at once leave nothing behind. */
+	/* Removing several at the same time leaves nothing behind. */
 	t.extra_pem = more = xasprintf("%s%s%s", cas[1], cas[1], cas[1]);
 	assert_int_equal(trust_write(root, &t, &err), 0);
 	must_have_in_java(4);
@@ -166,7 +166,7 @@ static void test_each_start_its_own(void **state)
 	assert_false(exists("/etc/ssl/certs/sbx.pem") || exists("/etc/sudoers.d/sbx-trust"));
 }
 
-/* The inodes stay: nothing was written again. */
+/* The inodes stay: no file was rewritten. */
 static void test_twice_writes_nothing(void **state)
 {
 	static const char *const paths[] = {TRUST_BUNDLE, LOCAL, TRUST_CA, TRUST_JKS,
@@ -195,7 +195,7 @@ static void test_twice_writes_nothing(void **state)
 	}
 }
 
-/* What update-ca-certificates does: the bundle is made of the files, ours among them. */
+/* What update-ca-certificates does: builds the bundle from the files, including ours. */
 static void test_after_the_users_update(void **state)
 {
 	AUTO_FREE char *local = NULL, *made = NULL;
@@ -235,7 +235,7 @@ static void test_java_of_debian(void **state)
 	assert_int_equal(file_read_bytes(full, &text, &n), 0);
 	assert_int_equal(text[11], 2);
 	assert_non_null(memmem(text, n, der.p, der.n));
-	/* One that we cannot read is not ours to change. */
+	/* An unreadable store is not changed. */
 	put_below(path, slice_from_str("PKCS12"));
 	apply(cas[0], NULL, 0);
 	foreign = read_below(path);
@@ -292,13 +292,13 @@ static void test_bundle_texts(void **state)
 
 	expect_bundle("", "", "");
 	expect_bundle("a", "", "a");
-	/* A mark with no certificate right behind it takes nobody else's away. */
+	/* A mark without a certificate right after it removes no other certificate. */
 	expect_bundle(none, "", OTHER);
 	expect_bundle(cut, "", "-----BEGIN CERTIFICATE-----\nMI");
 	expect_bundle("# sbx: the CA of this sandbox", "", "");
 }
 
-/* What cannot be written is told, and the rest is done. */
+/* A file that cannot be written is reported, and the rest is done. */
 static void test_failure_is_told(void **state)
 {
 	struct guest_trust t = {.ca_pem = cas[1]};

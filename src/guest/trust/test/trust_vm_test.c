@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real VM (net_rig.h) that is told of a CA: which programs then trust a server in the guest
- * with a leaf of that CA, which of them without any variable, and what containers and builds
- * say. Needs a template folder in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER
- * chooses tests; those with Docker take minutes and run when SBX_LONG is set
- * (tests/long/machines). */
+/* A real VM (net_rig.h) with a CA: which programs then trust a server in the guest with a leaf of
+ * that CA, which of them without any variable, and the same in containers and builds. Needs a
+ * template directory in SBX_TEST_TEMPLATE; argv[1] is sbx-guest. SBX_TEST_FILTER selects tests;
+ * those with Docker take minutes and run if SBX_LONG is set (tests/long/machines). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +134,7 @@ static void programs(void **state)
 	    "node -e 'fetch(\"" URL "\").then(r => console.log(\"node\", r.status)).then(() =>"
 	    "require(\"https\").get(\"" URL "\", r => "
 	    "{ console.log(\"https\", r.statusCode); r.destroy() }))';"
-	    /* It is no repository, but that is known only after the handshake. */
+	    /* It is not a repository, but that is detected only after the handshake. */
 	    "git ls-remote " URL "x 2>&1 | grep -v warning",
 		STEP_MS);
 	must_have("curl 200\n");
@@ -165,8 +164,8 @@ static void programs_without_variables(void **state)
 	must_have("leaf.pem: OK");
 }
 
-/* A root of the guest's own files: plain has no bundle, own has one of its own, tools has in
- * addition what would write it again. */
+/* A root of the guest's own files: plain has no bundle, own has its own, tools also has programs
+ * that would rewrite it. */
 static void docker_images(void **state)
 {
 	run("set -e; mkdir -p /tmp/r; cd /tmp/r; mkdir -p bin etc/ssl/certs tmp usr/bin\n"
@@ -194,7 +193,7 @@ static void docker_containers(void **state)
 	must_have("CURL_CA_BUNDLE=/dev/sbx/ca-bundle.pem\n");
 	must_have("GH_TOKEN=ghp_proxymanaged\n");
 	must_have("GH_TOKEN=mine\n");
-	/* Without a variable where the bundle can be covered, and its own certificate is still
+	/* Without a variable if the bundle can be covered, and its own certificate is still
 	 * there. */
 	run(RUN "own env -i /bin/" CURL ";" RUN
 		"own grep -c BEGIN /etc/ssl/certs/ca-certificates.crt /dev/sbx/ca-bundle.pem",
@@ -221,7 +220,7 @@ static void docker_containers(void **state)
 	must_lack("SSL_CERT_FILE");
 }
 
-/* Each kind of builder; what it leaves in the image is what RUN wrote. */
+/* Each kind of builder; the image contains only what RUN wrote. */
 static void build(const char *kind, const char *image)
 {
 	AUTO_FREE char *script = xasprintf(
