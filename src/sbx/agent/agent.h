@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent - `sbx agent`, and what an agent needs in a sandbox.
+ * agent - `sbx agent`, and the requirements of an agent in a sandbox.
  *
  * How      agent_need.h checks it before a start, agent_import.h fills the home directory,
  *          agent_build.h builds the template, mirror.h finds the host's package mirror, history.h

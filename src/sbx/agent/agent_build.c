@@ -145,8 +145,7 @@ static void show_progress(void *arg, const char *out)
 	b->n_shown = (size_t)(line - out);
 }
 
-/* A rule for the address would not help: a build reaches the registry by its name, and nothing
- * else. */
+/* A rule for the address would not help: a build reaches only the registry, by its name. */
 static void hint_refused(const struct build *b, struct problem *p)
 {
 	struct err ignored = {0};
@@ -173,7 +172,7 @@ static int run_script(struct build *b, const char *const *args, char **ret, stru
 		.max_ms = BUILD_MS};
 	int r;
 
-	/* The agent's own: it is started once, to see whether it does. */
+	/* The agent's own variables: it is started once, to check that it runs. */
 	for (size_t i = 0; i < b->a->env.n; i++)
 		argv[n++] = env[i] = xasprintf("%s=%s", b->a->env.v[i].a, b->a->env.v[i].b);
 	argv[n++] = "sh";
@@ -222,8 +221,7 @@ static int send_ca(const struct build *b, struct problem *p)
 	return r;
 }
 
-/* The words of one line of the script, checked: it comes from a place where others' programs
- * ran. */
+/* Splits one line of the script and checks its words: third-party programs ran there. */
 static size_t split_build(char *line, char *words[4])
 {
 	size_t n = 0;
@@ -320,7 +318,7 @@ static int keep_build(struct build *b, struct problem *p)
 	return template_save(b->name, b->a->name, facts, p);
 }
 
-/* What the template has now, else what the agent's file says. */
+/* The version in the template, else in the agent's file. */
 static const char *version_now(const struct build *b, const json_t *manifest, size_t i)
 {
 	const json_t *list = json_object_get(manifest, "packages"), *one;

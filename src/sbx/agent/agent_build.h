@@ -9,7 +9,7 @@
  *          and the sandbox is always removed; Ctrl-C stops the build and then does the same. The
  *          next build removes the files of a killed one.
  * Trust    Packages are third-party programs and run as root there. Output of the script comes from
- *          the guest: words of it are checked before they go into the manifest.
+ *          the guest: its words are checked before they are put into the manifest.
  * Limits   BUILD_MAX_WORD bytes a word; the script's own time limits.
  * Never    Passes a token of the host's npm to the sandbox.
  * See      lib/rules/agent/agent.h, proto/PROTOCOL.agent, tests/e2e/test_agents.py

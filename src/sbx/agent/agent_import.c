@@ -130,7 +130,7 @@ static void take_file(struct import *im, const struct agent *a, const char *path
 	im->v[im->n++] = (struct import_file){.path = xstrdup(path), .text = TAKE(clean)};
 }
 
-/* Directories that wait to be looked at: no call inside a call for what lies inside each other. */
+/* Directories that are still to be searched: a list instead of recursion. */
 struct todo {
 	char *v[IMPORT_MAX_FILES];
 	size_t n;
@@ -225,7 +225,7 @@ int import_collect(struct import *im, const struct agent *a, const char *home, s
 
 /* ---- seeds ---- */
 
-/* All lines of the agent's file for one path, filled; NULL for a path that came before. */
+/* All lines of the agent's file for one path, filled in; NULL for an earlier path. */
 static char *whole_seed(
 	const struct agent_list *l, size_t first, const char *workspace, const char *id)
 {
@@ -271,7 +271,7 @@ static bool has_line(const char *text, const char *key, size_t n)
 	return false;
 }
 
-/* Keys of ours that do not exist go in front, where no table has begun; tables of ours behind. */
+/* Our missing keys are put first, before any table; our tables last. */
 static char *merge_toml(const char *have, const char *seed)
 {
 	const char *table = seed[0] == '[' ? seed : strstr(seed, "\n[");

@@ -143,7 +143,7 @@ static int look_at_hosts(const struct agent *a, struct host_count *n, struct pro
 	return 0;
 }
 
-/* What the option and the setting say: 1 yes, 0 no, -1 ask. */
+/* Result of the option and the setting: 1 yes, 0 no, -1 prompt. */
 static int standing_answer(bool allow)
 {
 	AUTO_SETTINGS struct settings s = {0};
@@ -201,8 +201,8 @@ int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 
 /* ---- credentials ---- */
 
-/* Whether the tokens of every login inside are kept on the host (`token` in the files of its
- * services). */
+/* Whether the tokens of every login in the sandbox are stored on the host (`token` in its services'
+ * files). */
 static bool keeps_logins(const struct agent *a)
 {
 	AUTO_SETTINGS struct settings s = {0};

@@ -20,12 +20,12 @@
 const struct agents *agent_need_all(void);
 /* NULL: there is no such agent. */
 const struct agent *agent_need_find(const char *name);
-/* The agent whose name is nearest to what was typed, or NULL. */
+/* The agent whose name is nearest to the typed one, or NULL. */
 const char *agent_need_nearest(const char *typed);
 /* "claude, codex, shell", on the heap. */
 char *agent_need_names(void);
 
-/* Offers to build what is missing to a person at a terminal; else fails with the command. */
+/* Offers to build a missing template if there is a terminal; else fails with the command. */
 int agent_need_template(const struct agent *a, const char *name, struct problem *p) MUST_CHECK;
 
 struct agent_hosts {
@@ -34,7 +34,7 @@ struct agent_hosts {
 
 void agent_hosts_done(struct agent_hosts *h);
 
-/* Shows the hosts, each with what the policy says now, and finds out whether the others may be
+/* Shows the hosts, each with the current policy, and determines whether the others may be
  * allowed. */
 int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 	struct agent_hosts *ret, struct problem *p) MUST_CHECK;

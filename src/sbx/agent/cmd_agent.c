@@ -32,7 +32,7 @@ static json_t *pairs_agent(const struct agent_list *l, const char *a, const char
 	return list;
 }
 
-/* The version that its template has, else the one that would be installed. */
+/* The version in its template, else the version to install. */
 static json_t *version_of(const struct agent *a, const json_t *manifest)
 {
 	const json_t *first = json_array_get(json_object_get(manifest, "packages"), 0);

@@ -73,7 +73,7 @@ int history_add(const struct agent *a, json_t *body, struct problem *p)
 	return r == 0 ? note_workspace(folder, api_str(first, "host"), &p->err) : r;
 }
 
-/* Only what history_add made: below our own directory. */
+/* Only directories that history_add created: below our own directory. */
 static bool is_ours(const char *path)
 {
 	AUTO_FREE char *root = paths_get(PATHS_STATE, "history");
@@ -134,7 +134,7 @@ static int remove_from_top(int top, const char *name)
 	return unlinkat(top, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* Each pass removes what it finds in `folder`, and may leave there what was deeper. */
+/* Each pass removes entries of `folder`, and may move deeper ones there. */
 static int remove_tree(const char *folder)
 {
 	AUTO_DIR DIR *d = dir_of(open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

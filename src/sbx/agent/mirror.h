@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mirror - the hosts of this host's own package mirrors, for builds that may reach nothing else.
+ * mirror - the package mirrors of this host, for builds that may reach no other hosts.
  *
  * How      mirror_find runs apt-get, which prints the archives of its configuration. mirror_target
  *          converts each to a resource: a host name with port 80 or 443. Addresses, localhost and
  *          other ports are skipped.
  * Trust    Runs in sbx. The host's apt configuration belongs to its administrator. Nothing is read
- *          from a template or a sandbox: a stranger could name any host in it.
+ *          from a template or a sandbox: a third party could name any host in it.
  * Limits   MIRROR_MAX hosts; MIRROR_MAX_LIST bytes of a mirror list.
  * See      mirror_test.c, template_scratch.h
  */
@@ -26,7 +26,7 @@ struct mirrors {
 
 /* HOST:80 or HOST:443 of a URI; false when it is not a name, or has another port. */
 bool mirror_target(const char *uri, char *buf, size_t size);
-/* Adds what one line of apt-get names, once. mirror+file:PATH is the first address in that list. */
+/* Adds the host of a line of apt-get, once. mirror+file:PATH is the first address in it. */
 void mirror_add(struct mirrors *m, const char *line);
 /* All zero when there is no apt. */
 void mirror_find(struct mirrors *m);

@@ -81,7 +81,7 @@ static void take_file(struct npmrc *n, const char *path)
 		npmrc_take(n, slice_of(text, len));
 }
 
-/* npm's own registry is what the service npm is for. */
+/* The service npm is for npm's default registry. */
 static char *standard_registry(void)
 {
 	struct services *all = services_new();

@@ -22,7 +22,7 @@ struct npmrc {
 	char *registry; /* a URL; npm's own, from the service npm, when none is configured */
 	char *cafile;	/* NULL: none */
 	char *proxy;	/* NULL: none */
-	bool has_token; /* somewhere a token or password is kept */
+	bool has_token; /* a token or password is stored somewhere */
 };
 
 void npmrc_done(struct npmrc *n);
@@ -32,5 +32,5 @@ void npmrc_done(struct npmrc *n);
 void npmrc_take(struct npmrc *n, struct slice text);
 /* Everything there is; registry is filled afterwards. */
 int npmrc_read(struct npmrc *ret, struct err *err) MUST_CHECK;
-/* "HOST:PORT" of its registry, on the heap; NULL with a sentence. */
+/* Returns "HOST:PORT" of its registry, on the heap; NULL on an error. */
 char *npmrc_target(const struct npmrc *n, struct err *err);

@@ -2,7 +2,7 @@
 /*
  * audit_cmd - the commands of `sbx audit`, for the table in cmd_audit.c.
  *
- * How      One file a command; they share nothing but audit_logs.h.
+ * How      One file per command; they share only audit_logs.h.
  * Trust    As audit_logs.h.
  * See      tests/cli/test_audit.py
  */
@@ -16,6 +16,6 @@ int audit_cmd_export(struct opts *o);
 int audit_cmd_home(struct opts *o);
 int audit_cmd_prune(struct opts *o);
 
-/* The number behind --limit: at most 100,000, 0 for all; standard when it was not given.
- * -EINVAL with a sentence. */
+/* Parses --limit: at most 100,000, 0 for all; `standard` without the option. Returns -EINVAL on an
+ * invalid number. */
 int audit_cmd_limit(const struct opts *o, size_t standard, size_t *ret, struct err *err) MUST_CHECK;

@@ -94,7 +94,7 @@ static int take_line(struct check *c, struct slice line)
 	if (rec)
 		(void)snprintf(c->name, sizeof(c->name), "%.*s", (int)rec->name.n,
 			(const char *)rec->name.p);
-	return r == -EBADMSG ? 0 : r; /* told when the log ends */
+	return r == -EBADMSG ? 0 : r; /* reported at the end of the log */
 }
 
 static int check_lines(struct check *c, FILE *in, struct err *err)
@@ -102,7 +102,7 @@ static int check_lines(struct check *c, FILE *in, struct err *err)
 	AUTO_FREE char *buf = xmalloc(AUDIT_MAX_RECORD + 1);
 	int r = 0;
 
-	/* A line longer than a record comes in pieces, and the chain refuses it. */
+	/* A line longer than a record is read in pieces, and the chain rejects it. */
 	while (r >= 0 && fgets(buf, AUDIT_MAX_RECORD + 1, in))
 		r = take_line(c, slice_from_str(buf));
 	if (r >= 0 && ferror(in))

@@ -18,7 +18,7 @@
 
 void audit_export_print_key(const struct audit_pub *pub, FILE *out);
 
-/* For each log, good or bad. < 0 ends the checking and is returned. */
+/* Called for each log, valid or not. < 0 stops the check and is returned. */
 typedef int audit_export_fn(
 	void *arg, const char *id, const char *name, const struct audit_report *rep);
 

@@ -16,13 +16,13 @@
 
 #define LOOK_MS 1000 /* between checks for changes without an event */
 #define PEEK_MS 2000
-#define JOURNAL "sbxd" /* the id of the log that is no sandbox's */
+#define JOURNAL "sbxd" /* id of the log without a sandbox */
 
 struct entry {
 	char id[AUDIT_MAX_WORD + 1];
-	bool is_wanted, is_settled; /* settled: it is known whether it is wanted */
-	bool is_part;		    /* only its records with the name that is asked for */
-	bool is_bad, is_dirty;	    /* dirty: there may be records that were not read */
+	bool is_wanted, is_settled; /* settled: is_wanted is final */
+	bool is_part;		    /* only records with the requested name */
+	bool is_bad, is_dirty;	    /* dirty: there may be unread records */
 	int watch;
 	struct audit_reader *rd; /* only when it is followed */
 };
@@ -36,7 +36,7 @@ struct audit_logs {
 	size_t n;
 	audit_record_fn *fn;
 	void *arg;
-	const struct entry *now; /* the one that is being read */
+	const struct entry *now; /* the log being read */
 };
 
 bool audit_logs_is_journal(const char *id)
@@ -72,7 +72,7 @@ static void settle_logs(struct audit_logs *l, struct entry *e)
 	e->is_settled = r != -ENOENT;
 }
 
-/* Takes up logs that were not there before. */
+/* Adds logs that did not exist before. */
 static int scan_logs(struct audit_logs *l, struct err *err)
 {
 	AUTO_AUDIT_LIST struct audit_list list = {0};
@@ -81,7 +81,7 @@ static int scan_logs(struct audit_logs *l, struct err *err)
 
 	if (r < 0)
 		return r;
-	/* The first look takes them as they are; later ones compare, and there are few new ones. */
+	/* The first scan adds all; later ones compare, and there are few new ones. */
 	l->v = xrealloc(l->v, (l->n + list.n + 1) * sizeof(*l->v));
 	for (size_t i = 0; i < list.n; i++) {
 		if (known && find_logs(l, list.id[i]))
@@ -112,7 +112,7 @@ static int has_name(void *arg, const struct audit_record *rec, struct slice line
 	return slice_eq_str(rec->name, arg) ? -ECANCELED : 0;
 }
 
-/* Whether a record of it has the name that is looked for. */
+/* Whether one of its records has the requested name. */
 static bool was_called(const struct audit_logs *l, const char *id)
 {
 	struct audit_expect expect = {.flags = AUDIT_CHAIN_PLAIN, .fn = has_name, .arg = l->ref};
@@ -159,7 +159,7 @@ static int look_up(struct audit_logs *l, struct problem *p)
 	return problem_hint(p, -ENOENT, "sbx audit verify");
 }
 
-/* What is not wanted is forgotten, but when it is followed: there it stands for "seen". */
+/* Drops unwanted logs, except while following: there they mean "seen". */
 static void drop_unwanted(struct audit_logs *l)
 {
 	size_t n = 0;
@@ -249,7 +249,7 @@ static void warn_bad(struct entry *e, const struct audit_report *rep)
 		e->id, (unsigned long long)rep->seq, audit_bad_text(rep->bad), e->id);
 }
 
-/* Watched before it is read: what comes in between is told. */
+/* Watched before it is read: a record written in between is reported. */
 static void watch_entry(struct audit_logs *l, struct entry *e)
 {
 	AUTO_FREE char *dir = xasprintf("%s/%s", l->dir, e->id);

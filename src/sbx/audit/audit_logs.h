@@ -21,7 +21,7 @@
 
 struct audit_logs;
 
-/* Whether this is sbxd's own log, which is no sandbox's whatever its records name. */
+/* Whether this is sbxd's own log, which belongs to no sandbox whatever its records name. */
 bool audit_logs_is_journal(const char *id);
 
 enum audit_logs_flag {
@@ -38,7 +38,7 @@ void audit_logs_close(struct audit_logs **l);
 size_t audit_logs_n(const struct audit_logs *l);
 const char *audit_logs_dir(const struct audit_logs *l);
 const char *audit_logs_id(const struct audit_logs *l, size_t i);
-/* What its sandbox was last called, or "". */
+/* Last name of its sandbox, or "". */
 void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NAME + 1]);
 
 /* Gives what fn returned when that was < 0. A log that cannot be read on is warned about; then

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_text - records of audit logs in words for people, and in JSON for programs.
+ * audit_text - records of audit logs as text for users, and as JSON for programs.
  *
  * How      audit_text_line prints one record on one line. A struct audit_tail keeps the newest
  *          lines of several logs, in the order of their times but never against the order of their
  *          own log, whose clock may have been set back.
- * Trust    Hosts, rules and reasons are the guest's words: nothing that a terminal would obey is
+ * Trust    Hosts, rules and reasons come from the guest: no terminal control characters are
  *          printed, and JSON has each byte as one character, as the log has.
  * Owns     A tail owns copies of its lines; audit_tail_done frees them.
  * Limits   The number of lines given to audit_tail_init, AUDIT_MAX_RECORD bytes each.
@@ -19,9 +19,9 @@
 
 /* TIME SANDBOX WHAT ..., with a newline. */
 void audit_text_line(const struct audit_record *rec, FILE *out);
-/* "host:port", "[v6]:port" or "host", and "-" without a host; what a terminal obeys becomes '?'. */
+/* "host:port", "[v6]:port" or "host", "-" without a host; control characters become '?'. */
 void audit_text_target(struct slice host, uint64_t port, char *ret, size_t size);
-/* Cleaned and cut to fit, "-" for nothing. */
+/* Cleaned and truncated to fit, "-" if empty. */
 void audit_text_cell(struct slice text, char *ret, size_t size);
 json_t *audit_text_json(struct slice text);
 
@@ -40,7 +40,7 @@ struct audit_tail {
 
 void audit_tail_init(struct audit_tail *t, size_t max);
 void audit_tail_done(struct audit_tail *t);
-/* One log after the other. */
+/* Adds the records of one log after the other. */
 void audit_tail_add(struct audit_tail *t, const struct audit_record *rec, struct slice line);
-/* Sorts; then v is oldest to newest, and nothing may be added. */
+/* Sorts v from oldest to newest; nothing may be added afterwards. */
 void audit_tail_sort(struct audit_tail *t);

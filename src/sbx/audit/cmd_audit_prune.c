@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_audit_prune - `sbx audit prune`: what is to go, a question, then one call to sbxd for each
- * log.
+ * cmd_audit_prune - `sbx audit prune`: a preview, a prompt, then one call to sbxd for each log.
  *
  * How      A log is verified here before it is pruned: sbxd does not read the records that go.
  * Trust    As audit_logs.h. sbxd holds the key and removes the files.
@@ -50,7 +49,7 @@ static void print_line(const struct job *j, size_t i, const json_t *got)
 		api_int(got, "records"), until, size);
 }
 
-/* A log that is not good is evidence: it stays as it is. */
+/* A log that fails verification is evidence: it is not changed. */
 static bool is_good(
 	struct job *j, size_t i, const struct audit_pub *pub, const struct audit_known *known)
 {

@@ -18,8 +18,8 @@ struct show {
 	bool json, all;
 	uint64_t since_ms;
 	struct audit_tail tail;
-	bool keep;		  /* into the tail; else print at once */
-	struct audit_record *rec; /* for what comes out of the tail */
+	bool keep;		  /* into the tail; else print immediately */
+	struct audit_record *rec; /* for records from the tail */
 	uint64_t n;
 };
 

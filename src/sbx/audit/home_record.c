@@ -26,8 +26,8 @@
 #define MAX_RECORD (HOME_MAX_FILES * 4200)
 #define HEAD "sbx home record 1"
 
-/* What runs by itself, or holds a key. Left out is what programs rewrite by themselves every day
- * (known_hosts, histories, caches), for a record that is always different says nothing. */
+/* Files that are executed automatically, or contain a key. Files that programs rewrite every day
+ * are omitted (known_hosts, histories, caches): a record that always differs is useless. */
 static const struct place {
 	const char *group, *path;
 } places[] = {
@@ -105,7 +105,7 @@ bool home_record_is_group(const char *name)
 
 /* ---- one file ---- */
 
-/* What a file says: "-" and its size and first bytes, "l" and where a link leads, else its kind. */
+/* Content of a file: "-" with its size and first bytes, "l" with a link's target, else its kind. */
 static size_t read_content(
 	int at, const char *name, const struct stat *st, uint8_t *buf, size_t size)
 {

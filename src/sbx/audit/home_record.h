@@ -28,13 +28,12 @@ enum home_change { HOME_CHANGED, HOME_NEW, HOME_GONE };
 typedef void home_change_fn(
 	void *arg, enum home_change what, const char *group, const char *path, const char *at);
 
-/* The record of `home` as text, on the heap. `key` is the file of the key; made when missing. */
+/* Returns the record of `home` as text, on the heap. `key` is the key file; created if missing. */
 int home_record_take(const char *key, const char *home, char **ret, struct err *err) MUST_CHECK;
 /* Writes it into the directory `dir`, which is created. */
 int home_record_save(const char *dir, const char *text, struct err *err) MUST_CHECK;
-/* Calls `fn` for each difference (group NULL: in all groups); `at` says when it was last
- * changed, or is empty. Gives the number of files looked at, now and then; -ENOENT without a
- * record. */
+/* Calls `fn` for each difference (group NULL: in all groups); `at` is the time of the last change,
+ * or empty. Returns the number of files checked, now and then; -ENOENT without a record. */
 int home_record_compare(const char *dir, const char *key, const char *home, const char *group,
 	home_change_fn *fn, void *arg, struct err *err) MUST_CHECK;
 bool home_record_is_group(const char *name);

@@ -43,7 +43,7 @@ bool template_is_there(const char *name)
 	return m && !json_object_get(m, "broken");
 }
 
-/* In the child: fd 3 is the progress, stdout goes to our stderr. */
+/* In the child: fd 3 is the progress, stdout is our stderr. */
 static void become_helper(
 	const char *program, const char *out, const char *const *extra, int progress)
 {
@@ -88,7 +88,7 @@ static int wait_for(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The helper's last words begin on a line of their own, below the bar. */
+/* The helper's last output begins on its own line, below the bar. */
 static void on_interrupt(int sig)
 {
 	ssize_t ignored = ui_is_terminal() ? write(STDERR_FILENO, "\n", 1) : sig;
@@ -96,7 +96,7 @@ static void on_interrupt(int sig)
 	(void)ignored;
 }
 
-/* Ctrl-C reaches the helper too, which cleans up: its words and ours come before the next
+/* Ctrl-C reaches the helper too, which cleans up: its output and ours must precede the next
  * prompt. */
 static void hold_interrupt(bool on)
 {
@@ -137,7 +137,7 @@ static int run_helper(
 	return status == 0 ? 0 : say_failed(name, status, p);
 }
 
-/* What the helper says about it; its list of files is created again. */
+/* Facts reported by the helper; its list of files is rebuilt. */
 static json_t *read_facts(const char *dir)
 {
 	AUTO_FREE char *path = xasprintf("%s/manifest.json", dir);
@@ -173,7 +173,7 @@ int template_publish(struct template_draft *draft, const char *name, const json_
 	bool moves = template_is_there(name);
 	int r = 0;
 
-	/* Sandboxes of old know the name only: they are told the id before it moves on. */
+	/* Old sandboxes store the name only: they get the id before the name changes. */
 	if (moves) {
 		AUTO_TEMPLATE struct template old = {0};
 
@@ -193,7 +193,7 @@ int template_collect_unused(struct problem *p)
 
 int template_build(const char *name, const char *const *extra, struct problem *p)
 {
-	/* Always the same place, so that the helper finds what a killed one left. */
+	/* A fixed path, so that the helper finds the files of a killed one. */
 	AUTO_FREE char *out = paths_get(PATHS_DATA, "templates/.store/.build.%s", name),
 		       *store = paths_get(PATHS_DATA, "templates/.store");
 	int r;

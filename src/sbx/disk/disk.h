@@ -7,7 +7,7 @@
  *          saved by having sbxd make what its disks hold layers, which are linked into a draft on
  *          its template.
  * Trust    The user's own directories; the helper's lines are cleaned before they are shown.
- * Limits   TEMPLATE_MAX_LINE bytes a line; the helper has its own time limit. TEMPLATE_FREEZE_MS.
+ * Limits   TEMPLATE_MAX_LINE bytes per line; the helper has its own timeout. TEMPLATE_FREEZE_MS.
  * See      image/README, lib/vm/template/template.h, disk_save.c
  */
 #pragma once
@@ -22,22 +22,22 @@
 bool template_is_there(const char *name);
 /* Runs the helper and shows its progress. extra is NULL-terminated further arguments, or NULL. */
 int template_build(const char *name, const char *const *extra, struct problem *p) MUST_CHECK;
-/* When it is missing: asks on a terminal and builds; without a terminal fails with the command.
- * One that exists is checked, which shows progress the first time. */
+/* If it is missing: prompts on a terminal and builds; without a terminal fails with the command. An
+ * existing one is verified, with progress the first time. */
 int template_require(const char *name, struct problem *p) MUST_CHECK;
 /* Its entry of template_list, or NULL. */
 json_t *template_manifest(const char *name);
 /* A template_progress_fn for the bar. */
 void template_show(void *arg, unsigned percent, const char *text);
 
-/* template_draft_publish with a bar; sandboxes that stand on what had the name before keep it. */
+/* template_draft_publish with a bar; sandboxes based on the old template of that name keep it. */
 int template_publish(struct template_draft *draft, const char *name, const json_t *facts,
 	struct template *ret, struct problem *p) MUST_CHECK;
-/* What no name and no sandbox needs goes. */
+/* Removes templates that no name and no sandbox uses. */
 int template_collect_unused(struct problem *p) MUST_CHECK;
 
-/* Makes a template of what the sandbox's disks hold now, running or not. facts (borrowed, or
- * NULL) go over those of its template. flat: one file for each disk. */
+/* Creates a template from the current disks of the sandbox, running or not. facts (borrowed, or
+ * NULL) override the facts of its template. flat: one file per disk. */
 struct template_wish {
 	const char *name;
 	const json_t *facts;

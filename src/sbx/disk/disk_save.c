@@ -89,7 +89,7 @@ static int open_parent(const json_t *frozen, struct template *ret, struct proble
 	return r < 0 ? err_wrap(&p->err, r, "template '%s' of the sandbox", name) : 0;
 }
 
-/* One raw file in the place of each chain. */
+/* Replaces each chain by one raw file. */
 static int flatten_save(struct template_draft *d, struct problem *p)
 {
 	int r = 0;

@@ -174,8 +174,8 @@ static void check_subuid(struct check *c)
 		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
 }
 
-/* virtiofsd holds one descriptor for each file that the guest knows, and the guest is made to
- * forget when they get few (lib/vm/share/room.h). */
+/* virtiofsd holds one descriptor for each file that the guest has cached; the guest is told to drop
+ * files when few are left (lib/vm/share/room.h). */
 static void check_files(struct check *c)
 {
 	struct rlimit lim;
@@ -215,7 +215,7 @@ static void check_landlock(struct check *c)
 #define USE_UNIT "sbx daemon stop; systemctl --user enable --now sbxd.socket"
 #define USE_SCOPE "sbx daemon stop; systemd-run --user --scope -p Delegate=yes sbx daemon start"
 
-/* A login by ssh or on the console is no group of the user's; what the user's systemd starts is. */
+/* A login by ssh or on the console has no group of the user; services of its systemd do. */
 static void hint_cgroup(struct check *c)
 {
 	check_hint(c, "%s", access(SOCKET_UNIT, R_OK) == 0 ? USE_UNIT : USE_SCOPE);

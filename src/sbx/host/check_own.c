@@ -230,7 +230,7 @@ static void check_version(struct check *c)
 	}
 }
 
-/* Looks at a vault that exists; makes none. */
+/* Checks an existing vault; creates none. */
 static void check_vault(struct check *c)
 {
 	AUTO_JSON json_t *s = NULL;

@@ -108,7 +108,7 @@ struct process {
 	char text[128];
 };
 
-/* Not the command line: it has paths of the user. */
+/* Not the command line: it contains paths of the user. */
 static bool read_process(const char *name, struct process *ret)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%s/stat", name), *text = NULL;

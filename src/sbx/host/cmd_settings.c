@@ -48,7 +48,7 @@ static int run_get(struct opts *o)
 	return EXIT_OK;
 }
 
-/* Whom a change concerns at once: running sandboxes, or sbxd's pool alone. */
+/* Receivers of a change: running sandboxes, or only sbxd's pool. */
 static const char *whom_to_tell(const char *key)
 {
 	if (str_starts(key, "network.") || str_starts(key, "audit.") || str_starts(key, "disk."))
@@ -110,9 +110,8 @@ static int visit_settings(
 	return r < 0 ? r : lstat(next, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* A certificate authority that a guest wrote could pass for every server. The path is followed
- * once more behind the open file: a guest can exchange what is in its workspace at any time, and
- * nothing else. */
+/* A certificate authority written by a guest could impersonate every server. The path is resolved
+ * again after the open: a guest can replace files in its workspace at any time, and no others. */
 static int check_not_shared(const char *path, int fd, struct problem *p)
 {
 	AUTO_JSON json_t *whole = NULL;
@@ -173,7 +172,7 @@ static int run_unset(struct opts *o)
 	return change_settings(o, NULL);
 }
 
-/* What is used of network.extra-ca: the SHA-256 of the copy in hex, or why there is none. */
+/* The effective network.extra-ca: SHA-256 of the copy in hex, or why there is none. */
 static char *describe_ca(const struct settings *s)
 {
 	const char *path = settings_get(s, SETTINGS_NETWORK_EXTRA_CA);
