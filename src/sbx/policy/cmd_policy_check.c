@@ -26,7 +26,7 @@ static char *target_of(const json_t *answer)
 		"%s%s%s:%lld", v6 ? "[" : "", host, v6 ? "]" : "", api_int(answer, "port"));
 }
 
-/* What to type so that it would be allowed; on the heap. */
+/* A command that would allow it; on the heap. */
 static char *remedy_check(const json_t *answer, const char *target)
 {
 	const char *why = api_str(answer, "why"), *sandbox = api_str(answer, "sandbox");
@@ -42,7 +42,7 @@ static char *remedy_check(const json_t *answer, const char *target)
 			target, sandbox[0] ? " --sandbox " : "", sandbox);
 	if (strcmp(why, "rule") == 0)
 		return xasprintf("sbx policy rm network --id %s", api_str(rule, "id"));
-	/* The keys of a cloud account: whoever wants that knows the command. */
+	/* The keys of a cloud account: not suggested, but the command exists. */
 	if (strstr(api_str(answer, "explanation"), "cloud metadata"))
 		return xstrdup("sbx help policy allow");
 	return xasprintf("sbx policy allow network %s%s%s", target, sandbox[0] ? " --sandbox " : "",

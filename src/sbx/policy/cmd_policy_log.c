@@ -62,7 +62,7 @@ static void sorted_rows(const struct audit_view *v, struct rows *ret)
 		qsort(ret->v, ret->n, sizeof(struct audit_view_row *), last_seen_first);
 }
 
-/* What a person asks about, each under its own heading. */
+/* Sections of the output, each with its heading. */
 enum section { BLOCKED, ALLOWED, UNCONNECTED, SILENT, SECTIONS };
 
 static const char *const titles[SECTIONS] = {
@@ -220,7 +220,7 @@ static int show_log(struct opts *o, struct audit_view *v, size_t limit, struct p
 	r = bad = audit_logs_read(l, audit_view_on_record, v, p);
 	if (r < 0 && r != -EBADMSG)
 		return r;
-	/* Live JSON is lines of records: a summary in front would be another form. */
+	/* Live JSON is lines of records: a summary before them would break the format. */
 	if (!follow || !opts_has(o, "json"))
 		print_view(v, o, limit);
 	return follow ? audit_logs_follow(l, print_live, o, p) : bad;

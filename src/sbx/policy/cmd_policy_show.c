@@ -185,7 +185,7 @@ struct sum {
 	size_t n[RULE_EFFECTS];
 };
 
-/* The row that a rule counts into; the last one takes what does not fit. */
+/* The row to which a rule is added; the last one takes the excess. */
 static struct sum *find_sum(struct sum *list, size_t *n, const struct sum *like)
 {
 	for (size_t i = 0; i < *n; i++)
@@ -246,7 +246,7 @@ static void print_short(const struct listing *l)
 	say_locked(l->rules);
 }
 
-/* A name that is a typo must not list nothing in silence. */
+/* A mistyped name must not silently list nothing. */
 static int find_sandbox(struct listing *l, json_t **ret, struct problem *p)
 {
 	int r = l->sandbox ? sandbox_get(l->sandbox, ret, p) : 0;

@@ -121,7 +121,7 @@ static void show_lines(const char *mark, char **line, size_t n_shown, size_t n)
 		ui_note("%s ... and %zu more", mark, n - n_shown);
 }
 
-/* What would change; false when nothing would. */
+/* Shows the changes; false if there are none. */
 static bool show_diff(const struct rules *new)
 {
 	CLEANUP(policy_diff_done) struct policy_diff d = {0};

@@ -83,7 +83,7 @@ static void print_lists(const json_t *s)
 		row_inspect("env", key);
 }
 
-/* A credential of a service for which the sandbox uses its own is not used in it. */
+/* A credential of a service for which the sandbox uses its own does not apply. */
 static bool is_own(const json_t *s, const json_t *credential)
 {
 	const char *name = api_str(credential, "name");
@@ -102,8 +102,8 @@ static bool is_own(const json_t *s, const json_t *credential)
 	return false;
 }
 
-/* Names, hosts and variables of what counts in it. A vault that cannot be asked is said, no
- * failure. */
+/* Names, hosts and variables of the effective credentials. An unreachable vault is reported, not an
+ * error. */
 static void add_credentials(json_t *s)
 {
 	AUTO_JSON json_t *answer = NULL;
@@ -146,8 +146,7 @@ static void print_credentials(const json_t *s)
 		row_inspect("credential", api_str(s, "credentials_error"));
 }
 
-/* What the guest says about sessions that continue by themselves; it may have other things to
- * do. */
+/* Sessions reported by the guest; a busy guest may not answer. */
 static void add_sessions(json_t *s, const char *ref)
 {
 	AUTO_JSON json_t *stats = NULL;
@@ -179,7 +178,7 @@ static void print_sessions(const json_t *s)
 	}
 }
 
-/* How this run came to be, and how long that took. */
+/* How this run was started, and how long that took. */
 static void print_start(const json_t *s)
 {
 	const char *how = api_str(s, "start"), *why = api_str(s, "cold_why");

@@ -26,7 +26,7 @@ static const struct opt_def opts[] = {
 
 struct look {
 	const char *ref, *session;
-	uint64_t at;   /* what was seen so far */
+	uint64_t at;   /* position so far */
 	uint64_t left; /* of the answer */
 	bool answered, ended;
 	struct plain plain;

@@ -15,7 +15,7 @@
 #include "src/sbx/disk/disk.h"
 #include "sandbox.h"
 
-#define WORD "reset" /* what a person types */
+#define WORD "reset" /* confirmation to type */
 #define MAX_FDS 16   /* of one walk */
 
 static const struct opt_def opts[] = {
@@ -64,7 +64,7 @@ static bool is_wanted(bool force, bool all)
 	return false;
 }
 
-/* ---- what goes ---- */
+/* ---- removal ---- */
 
 static int remove_sandboxes(const json_t *list)
 {
@@ -135,7 +135,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-/* sbxd has its own log open: it ends first, and the next command starts it again. */
+/* sbxd has its own log open: it is stopped first, and the next command starts it again. */
 static int remove_audit(struct problem *p)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "audit");
@@ -150,7 +150,7 @@ static int remove_audit(struct problem *p)
 	return 0;
 }
 
-/* Those of single sandboxes went with them. */
+/* Files of single sandboxes were removed with them. */
 static int remove_rest(void)
 {
 	struct problem p = {0};

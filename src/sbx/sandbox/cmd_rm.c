@@ -15,7 +15,7 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-/* What the agent remembers outlives its sandbox, unless it is to go too. */
+/* The agent's history outlives its sandbox, unless it is removed too. */
 static int end_history(const char *folder, bool remove)
 {
 	AUTO_JSON json_t *list = NULL;
@@ -76,13 +76,13 @@ static bool is_wanted(const struct opt_list *names, bool force)
 	}
 	if (n == 1)
 		return ui_confirm("Remove sandbox '%s' and its disks?", first);
-	/* Some may be those of a build or of `sbx prove` that runs. */
+	/* Some may belong to a running build or `sbx prove`. */
 	for (size_t i = 0; i < n; i++)
 		ui_note("  %s", names->v[i]);
 	return ui_confirm("Remove these %zu sandboxes and their disks?", n);
 }
 
-/* A typo is found before the question, not after it. Those that exist are removed anyway. */
+/* Detects a typo before the prompt. Existing sandboxes are removed anyway. */
 static int check_there(const struct opts *o, struct opt_list *ret)
 {
 	int status = EXIT_OK;

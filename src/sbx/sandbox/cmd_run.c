@@ -23,10 +23,10 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-/* What the arguments come to. */
+/* Meaning of the arguments. */
 struct plan {
 	const char *agent; /* NULL: not given */
-	const char *name;  /* NULL: made from agent and directory */
+	const char *name;  /* NULL: derived from agent and directory */
 	const char *const *paths;
 	size_t n_paths;
 	json_t *there; /* the sandbox, when it exists */
@@ -111,8 +111,7 @@ static void warn_about_policy(void)
 	ui_hint("sbx policy set-default balanced");
 }
 
-/* The options as they would be for a new sandbox, with the name and the agent of the one that is
- * there. */
+/* The options as for a new sandbox, with the name and the agent of the existing one. */
 static int use_existing(
 	const struct opts *o, const struct plan *plan, struct creation *want, struct problem *p)
 {
@@ -151,12 +150,12 @@ static int find_or_make(const struct opts *o, struct plan *plan, struct creation
 	if (plan->there)
 		return use_existing(o, plan, c, p);
 	*ret_made = true;
-	/* with a pipe behind stdout only the command's own output goes there */
+	/* if stdout is a pipe, it gets only the command's own output */
 	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);
 }
 
-/* The agent with its flags. Behind `--`: options are added to them; other words take their
- * place, and for a shell that of the shell too. */
+/* The agent with its flags. After `--`: options are added to them; other words replace them, and
+ * for a shell the shell too. */
 static void build_argv(const struct opts *o, const struct agent *a, struct opt_list *argv)
 {
 	bool own = o->rest.n > 0 && o->rest.v[0][0] != '-';
@@ -169,8 +168,8 @@ static void build_argv(const struct opts *o, const struct agent *a, struct opt_l
 		opt_list_add(argv, o->rest.v[i]);
 }
 
-/* In a terminal the agent is kept: it can be left and come back to. A command of the user's own is
- * a plain one, and so is everything in a script. */
+/* On a terminal the agent is a kept session: the user can detach and reattach. The user's own
+ * command is a plain one, and so is everything in a script. */
 static int run_session(
 	const struct opts *o, const struct plan *plan, struct env *env, bool *ret_left)
 {
@@ -233,7 +232,7 @@ static int import_again(
 	return r < 0 ? r : existing_import(c, plan->there, p);
 }
 
-/* Options that say the opposite of each other, or that would have no effect together. */
+/* Options that contradict each other, or have no effect together. */
 static bool are_contrary(const struct opts *o)
 {
 	static const char *const with[] = {"rm", "detach-keys"};

@@ -13,7 +13,7 @@ static const struct opt_def start_opts[] = {
 
 static const struct opt_def restart_opts[] = {{0}};
 
-/* What only a start decides must not be ignored. */
+/* Options that apply only to a start must not be ignored. */
 static int check_running(const char *ref, const json_t *s, const char *accel, bool cold)
 {
 	const char *has = api_str(s, "accel");

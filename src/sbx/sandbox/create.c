@@ -51,8 +51,8 @@ static int set_numbers(const struct opts *o, json_t *body, struct err *err)
 	return 0;
 }
 
-/* Said with the option, else by the setting. sbxd and the sandboxes that build templates know no
- * setting: a template would take it over. */
+/* From the option, else from the setting. sbxd and builds of templates do not use the setting: a
+ * template would inherit it. */
 static int set_disk(const struct opts *o, json_t *body, struct err *err)
 {
 	AUTO_SETTINGS struct settings settings = {0};
@@ -200,7 +200,7 @@ static int set_words(const struct opts *o, const struct agent *a, json_t *body, 
 	return 0;
 }
 
-/* Where a dialog would appear. */
+/* Variables that locate a dialog. */
 static json_t *display_env(void)
 {
 	static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
@@ -485,7 +485,7 @@ int create_import(const struct creation *c, const char *ref, struct problem *p)
 	return r < 0 ? r : import_write(&im, ref, true, p);
 }
 
-/* One that the template has stays. */
+/* An identity in the template is kept. */
 static int write_identity(const struct git_identity *git, const char *ref, struct problem *p)
 {
 	CLEANUP(import_done) struct import im = {0};
@@ -497,7 +497,7 @@ static int write_identity(const struct git_identity *git, const char *ref, struc
 	return import_write(&im, ref, false, p);
 }
 
-/* What the agent finds in its home when it starts for the first time. */
+/* Files in the agent's home at its first start. */
 static int fill_home(const struct creation *c, const struct git_identity *git, const char *id,
 	bool has_key, struct problem *p)
 {
@@ -525,7 +525,7 @@ static void note_loaded(const char *template)
 			template);
 }
 
-/* What a person must know or say before there is a sandbox. */
+/* Prints notes and prompts before the sandbox is created. */
 static int get_ready(
 	const struct creation *c, struct agent_hosts *h, bool *ret_has_key, struct problem *p)
 {
@@ -544,8 +544,8 @@ static int get_ready(
 	return r == 0 ? history_add(c->agent, c->body, p) : r;
 }
 
-/* How the home directory was before the sandbox ran for the first time; `sbx prove` looks again. It
- * guards nothing, so a sandbox goes without when it cannot be had. */
+/* Records the home directory before the first run; `sbx prove` compares it. It protects nothing, so
+ * a failure does not stop the creation. */
 static char *take_home(void)
 {
 	AUTO_FREE char *key = paths_get(PATHS_STATE, "home-record.key");
@@ -569,7 +569,7 @@ static void save_home(const char *id, const char *text)
 		ui_warning("%s", err_text(&err, r));
 }
 
-/* One call: the sandbox runs with its rules, or there is none. */
+/* One call: the sandbox runs with its rules, or does not exist. */
 static int call_create(
 	const struct creation *c, const struct agent_hosts *h, json_t **ret, struct problem *p)
 {
@@ -584,7 +584,7 @@ static int call_create(
 	return r;
 }
 
-/* What a person should know about it, once it runs. */
+/* Prints notes about a created sandbox. */
 static void tell_created(const json_t *s, bool quiet)
 {
 	const json_t *rule;

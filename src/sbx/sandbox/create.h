@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * create - making a sandbox from arguments: what create and run share.
+ * create - creates a sandbox from arguments, for create and run.
  *
- * How      create_parse reads the options of CREATE_OPTS and the PATHs into a request body;
- *          create_make looks for the template, shows what the agent needs, and creates the sandbox
- *          with its rules, running, in one call (sandbox_create). It removes the sandbox again when
- *          the agent's home cannot be filled.
+ * How      create_parse reads the options of CREATE_OPTS and the PATHs into a request body.
+ *          create_make finds the template, shows the requirements of the agent, and creates and
+ *          starts the sandbox with its rules in one call (sandbox_create). It removes the sandbox
+ *          again if the agent's home cannot be filled.
  * Trust    The user's arguments.
  * Owns     struct creation owns its JSON; creation_done frees it.
  * See      proto/PROTOCOL.api
@@ -54,16 +54,16 @@ struct creation {
 	bool force;
 	const struct opt_list *allow, *deny; /* rules for this sandbox only */
 	const struct agent *agent;
-	bool allow_hosts; /* what the agent needs, without a prompt */
+	bool allow_hosts; /* hosts of the agent, without a prompt */
 	bool import;	  /* the user's own settings of the agent */
 };
 
 void creation_done(struct creation *c);
 bool create_is_agent(const char *word);
-/* --import-config=list: shows what would be copied; true, and the exit status, when nothing else
- * is to be done. */
+/* --import-config=list: shows the files to copy. Returns true, with the exit status, if nothing
+ * else must be done. */
 bool create_only_lists(const struct opts *o, const char *agent, int *ret_status);
-/* paths may be empty: then cwd decides whether the current directory is shared or nothing. */
+/* paths may be empty: then cwd decides whether the current directory is shared. */
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;
 /* quiet: no block of facts. The running sandbox in *ret. */

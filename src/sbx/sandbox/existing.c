@@ -14,7 +14,7 @@
 
 #define MAX_TRIED_NAMES 100
 
-/* What decides about an option. */
+/* Handling of an option. */
 enum kind {
 	SAME,	 /* the sandbox must have it; another sandbox can */
 	UPDATE,	 /* the sandbox must have it; sbx update changes it */
@@ -143,7 +143,7 @@ static int hint_another(
 
 /* ---- comparing ---- */
 
-/* Every pattern must be among those of the sandbox; it may hide more. */
+/* Every pattern must be among the sandbox's; it may hide more. */
 static int check_hide(
 	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
 {
@@ -212,7 +212,7 @@ static int check_update(const struct opts *o, const struct row *row, const json_
 		p, -EEXIST, "sbx update %s --%s %s", api_str(there, "name"), row->option, value);
 }
 
-/* What a start decides cannot be changed while it runs. */
+/* Options of a start cannot be changed while it runs. */
 static int check_start(const struct opts *o, const json_t *there, struct problem *p)
 {
 	const char *name = api_str(there, "name"), *accel = opts_value(o, "accel");
@@ -320,8 +320,8 @@ int existing_check(
 
 /* ---- applying ---- */
 
-/* Whether the sandbox publishes that port already; a free one of the host counts when it was
- * asked for. */
+/* Whether the sandbox already publishes that port; any host port matches if a free one is
+ * requested. */
 static bool is_published(const json_t *there, const json_t *port)
 {
 	const json_t *has;

@@ -13,7 +13,7 @@
 
 #include "create.h"
 
-/* want: the same options read by create_parse. */
+/* want: the same options parsed by create_parse. */
 int existing_check(const struct opts *o, const struct creation *want, const json_t *there,
 	struct problem *p) MUST_CHECK;
 int existing_apply(const struct creation *want, const json_t *there, struct problem *p) MUST_CHECK;

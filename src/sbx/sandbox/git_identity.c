@@ -21,7 +21,7 @@ void git_identity_done(struct git_identity *g)
 	free(TAKE(g->email));
 }
 
-/* Lines are clean by follow.h; of several the last is the one that git would use. */
+/* follow.h has cleaned the lines; of several, git uses the last. */
 static void take_line(void *arg, char *line)
 {
 	char **value = arg;
@@ -86,7 +86,7 @@ char *git_identity_file(const struct git_identity *g)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* yes, no or ask. */
+/* Returns yes, no or ask. */
 static char *read_setting(void)
 {
 	AUTO_SETTINGS struct settings s = {0};

@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-/* The workspaces of `sandbox` against each other and against those of all sandboxes. */
+/* Compares the workspaces of `sandbox` with each other and with those of all sandboxes. */
 void overlap_warn(const json_t *sandbox);
 /* The warning about two workspaces, on the heap; NULL: none. `other` is the name of the second
  * one's sandbox; NULL: the same sandbox. */

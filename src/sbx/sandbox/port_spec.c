@@ -72,7 +72,7 @@ static int take_port(const char *text, unsigned *ret, struct err *err)
 	return 0;
 }
 
-/* Cuts the address off the front: behind its brackets, or before the first colon of two. */
+/* Cuts the address off the front: after its brackets, or before the first of two colons. */
 static int cut_ip(char **text, const char **ret_ip, struct err *err)
 {
 	char *colon, *end;

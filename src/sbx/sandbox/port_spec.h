@@ -21,7 +21,7 @@
 struct port_spec {
 	char ip[2][PORT_SPEC_MAX_IP];
 	size_t n_ips;
-	bool has_ip; /* it was given */
+	bool has_ip; /* an address was given */
 	unsigned host_port, port;
 	char protocol[8]; /* as given, or "" */
 };

@@ -15,7 +15,7 @@ int prune_parse_until(const char *filter, uint64_t now_ms, uint64_t *ret_ms, str
 	return when_parse(filter + 6, now_ms, ret_ms, err);
 }
 
-/* What matters of a sandbox that goes. */
+/* Describes a sandbox to be removed. */
 static json_t *describe_prune(const json_t *s)
 {
 	json_t *hosts = json_array(), *w;

@@ -16,6 +16,6 @@
 /* "until=24h", "until=2026-01-31T12:00:00Z", "until=1700000000". */
 int prune_parse_until(
 	const char *filter, uint64_t now_ms, uint64_t *ret_ms, struct err *err) MUST_CHECK;
-/* Appends what goes to `go`, and to `unknown` the names of which the filter cannot tell. */
+/* Appends sandboxes to remove to `go`, and names without the data for the filter to `unknown`. */
 void prune_choose(
 	const json_t *list, bool filtered, uint64_t until_ms, json_t *go, json_t *unknown);

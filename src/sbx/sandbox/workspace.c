@@ -24,7 +24,7 @@ void workspace_done(struct workspace *w)
 	*w = (struct workspace){0};
 }
 
-/* Takes ":ro" or ":rw" off the end, whatever exists: a guest could have created the other name. */
+/* Removes ":ro" or ":rw" from the end even if that file exists: a guest may have created it. */
 static void take_mode(char *s, bool *ret_ro)
 {
 	*ret_ro = str_ends(s, ":ro");

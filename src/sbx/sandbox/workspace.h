@@ -7,7 +7,7 @@
  *          last `:/` always apply, even if such files exist: a guest can create files in its
  *          workspace. A directory named `a:ro` is written `a:ro:rw`, and one named `a:/b` is
  *          `a:/b:/GUEST`.
- * Trust    The user's arguments. What lib/vm/share/place.h does not permit is refused.
+ * Trust    The user's arguments. Paths that lib/vm/share/place.h does not permit are rejected.
  * Owns     workspace_done frees the strings.
  * See      lib/vm/share/place.h, workspace_test.c
  */
@@ -18,7 +18,7 @@
 
 struct workspace {
 	char *host, *guest;
-	/* the host path as the user typed it, absolute: sbxd looks for planted links */
+	/* the host path as typed, absolute: sbxd checks it for planted symlinks */
 	char *typed;
 	bool ro, file;
 };
@@ -27,7 +27,7 @@ void workspace_done(struct workspace *w);
 /* *ret must be all zero. */
 int workspace_parse(
 	const char *arg, bool force, struct workspace *ret, struct problem *p) MUST_CHECK;
-/* A sandbox name made of agent and directory: "shell-my-project". host NULL: the agent alone. */
+/* A sandbox name from agent and directory: "shell-my-project". host NULL: only the agent. */
 void workspace_default_name(const char *agent, const char *host, char *buf, size_t size);
 /* For people: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
 char *workspace_describe(const char *host, const char *guest, bool ro);

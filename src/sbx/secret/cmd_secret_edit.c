@@ -154,7 +154,7 @@ static int get_passphrase(bool is_new, struct secret_value *v, struct problem *p
 	return r;
 }
 
-/* 1 when there is nothing to unlock. */
+/* Returns 1 if there is nothing to unlock. */
 static int check_locked(bool *ret_new, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;
@@ -163,7 +163,7 @@ static int check_locked(bool *ret_new, struct problem *p)
 	if (r < 0)
 		return r;
 	*ret_new = api_int(s, "generation") == 0;
-	/* a vault that does not exist yet may be made with a passphrase */
+	/* a new vault may be created with a passphrase */
 	return !json_is_true(json_object_get(s, "locked")) &&
 	       strcmp(api_str(s, "state"), "empty") != 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Credentials that stand in the variables of this shell, into the vault. What would be done is
- * shown first. */
+/* Copies credentials from variables of this shell into the vault. Shows them first. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

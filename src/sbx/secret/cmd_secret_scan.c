@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sbx secret scan`: the vault looks for its values in a file, a stream, or all of a sandbox. No
- * value comes back, only names. */
+/* `sbx secret scan`: the vault searches a file, a stream, or all of a sandbox for its values. It
+ * returns only names, never a value. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ const struct opt_def secret_scan_opts[] = {
 	{0},
 };
 
-/* What was found in one place. */
+/* The result for one place. */
 struct part {
 	const char *what;
 	unsigned n_files;
@@ -150,7 +150,7 @@ static int scan_sandbox(struct report *r, const char *name, const char *what, st
 	if (status < 0)
 		return problem_usage(p, status, "secret scan");
 	status = sandbox_get(name, &sandbox, p);
-	/* a stopped one has no memory, which is wrong only when it is asked for */
+	/* a stopped sandbox has no memory, which is an error only if requested */
 	if (status == 0 && !what && api_int(sandbox, "qemu_pid") <= 0)
 		places &= ~(1U << SCAN_RAM);
 	for (enum scan_place i = 0; status == 0 && i < SCAN_N_PLACES; i++) {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan_places - the files, disks and memory that a sandbox is made of, each as a descriptor to read
- * from.
+ * scan_places - the files, disks and memory of a sandbox, each as a descriptor to read from.
  *
- * How      Disks, logs and files by the names in its folders; memory and the layers below its own
- *          by /proc/QEMU/fd, which leads to the very files that the machine has open: the memory is
- *          a memfd of qemu's, and the disks are those, whatever lies under their names by now.
+ * How      Disks, logs and files by the names in its directories; memory and lower layers by
+ *          /proc/QEMU/fd, which refers to the files that the VM has open: the memory is a memfd of
+ *          QEMU, and the disks are the real ones even if their names were replaced.
  * Trust    The user's own files. qemu's descriptors are only opened for reading; the vault reads.
  * Owns     One descriptor at a time, closed after `fn`.
  * Limits   SCAN_MAX_FILES files of one place.
- * Never    Stops the machine, reads a byte, or passes a path to anybody.
+ * Never    Stops the VM, reads a byte, or passes a path on.
  * See      cmd_secret_scan.c, tests/cli/test_secret.py, tests/e2e/test_credentials.py
  */
 #pragma once
@@ -19,13 +18,13 @@
 #define SCAN_MAX_FILES 4096
 
 enum scan_place {
-	SCAN_RAM,    /* what the guest has in memory, now */
+	SCAN_RAM,    /* current memory of the guest */
 	SCAN_DISK,   /* its root disk: the sandbox's own layers */
 	SCAN_DOCKER, /* its docker disk: the same */
-	SCAN_LOGS,   /* what sbx wrote down about it and about itself */
+	SCAN_LOGS,   /* logs of sbx about the sandbox and itself */
 	SCAN_AUDIT,  /* the audit logs of all sandboxes */
 	SCAN_FILES,  /* everything else in its two directories, and the registry and the policy */
-	SCAN_BASE,   /* the layers of the template below its own; only on request */
+	SCAN_BASE,   /* the template's layers; only on request */
 	SCAN_N_PLACES,
 };
 
@@ -37,7 +36,7 @@ int scan_place_parse(const char *text, unsigned *ret, struct problem *p) MUST_CH
 #define SCAN_USUAL ((1U << SCAN_BASE) - 1)
 
 typedef int scan_file_fn(void *arg, enum scan_place place, int fd, struct problem *p);
-/* `sandbox` is what the API says about it. What ends or vanishes meanwhile is omitted; what cannot
- * be opened is an error, since a place that was not looked at proves nothing. */
+/* `sandbox` is its API object. Files that vanish meanwhile are skipped; a file that cannot be
+ * opened is an error, since an unsearched place proves nothing. */
 int scan_place_each(const json_t *sandbox, enum scan_place place, scan_file_fn *fn, void *arg,
 	struct problem *p) MUST_CHECK;

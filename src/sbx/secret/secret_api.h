@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * secret_api - credentials through sbxd: finding services and credentials, setting one, reporting
- *        the result.
+ * the result.
  *
- * How      One call each. A value is passed as a descriptor beside the request (secret_value.h).
+ * How      One call each. A value is passed as a descriptor with the request (secret_value.h).
  * Trust    The user's arguments; texts in answers are printed through ui.h.
  * Owns     JSON answers belong to the caller.
  * Limits   SECRET_TIMEOUT_MS for a call: sbxd's own bounds for the vault are shorter.
@@ -18,7 +18,7 @@
 #define SECRET_TIMEOUT_MS 60000
 #define SECRET_MAX_WORDS 512
 
-/* A list inside *ret_answer: "services" with "faults" beside it, or "secrets". */
+/* A list inside *ret_answer: "services" and "faults", or "secrets". */
 int secret_services(json_t **ret_answer, struct problem *p) MUST_CHECK;
 int secret_list(json_t **ret_answer, struct problem *p) MUST_CHECK;
 /* The service of that name in an answer; else a sentence with the nearest one. */
@@ -26,7 +26,7 @@ int secret_find_service(
 	const json_t *answer, const char *name, const json_t **ret, struct problem *p) MUST_CHECK;
 /* The credential of that name and scope (NULL: global) in an answer, or NULL. */
 const json_t *secret_find(const json_t *answer, const char *name, const char *sandbox);
-/* Whether it counts in a sandbox (name or id): its own, or a global one that it has no own of. */
+/* Whether it applies to a sandbox (name or id): its own, or a global one without override. */
 bool secret_is_bound(const json_t *answer, const json_t *secret, const char *sandbox);
 
 /* -g and --sandbox: the sandbox, or NULL for all. */
@@ -46,7 +46,7 @@ int secret_get_value(
 /* value NULL: body has a reference. */
 int secret_put(const char *name, json_t *body, const struct secret_value *value, json_t **ret,
 	struct problem *p) MUST_CHECK;
-/* What was set, for whom, and what the policy still closes. */
+/* Prints what was set, its scope, and the hosts that the policy still denies. */
 void secret_say_set(const json_t *answer, const char *sandbox);
 /* "a, b, c", on the heap; "-" for none. */
 char *secret_join(const json_t *list, const char *separator);

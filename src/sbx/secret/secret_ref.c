@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --ref and --command: where a value comes from that is not kept. */
+/* --ref and --command: the source of a value that is not stored. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
 }
 
-/* The next word of a command line, quotes taken off, in place; NULL at the end. *bad: a quote is
+/* Returns the next word of a command line, unquoted, in place; NULL at the end. *bad: a quote is
  * open. */
 static char *next_word(char **rest, bool *bad)
 {

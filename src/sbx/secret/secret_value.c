@@ -24,7 +24,7 @@ int secret_value_init(struct secret_value *v, struct problem *p)
 	*v = (struct secret_value){0};
 	if (m == MAP_FAILED)
 		return err_errno(&p->err, -errno, "cannot allocate memory for the value");
-	/* where the limit forbids it the value may be swapped out; it is there for a moment only */
+	/* if the limit forbids it, the value may be swapped out; it exists only for a moment */
 	(void)mlock(m, ROOM);
 	(void)madvise(m, ROOM, MADV_DONTDUMP);
 	(void)madvise(m, ROOM, MADV_DONTFORK);
@@ -65,7 +65,7 @@ int secret_value_append(struct secret_value *v, const char *text, struct problem
 int secret_value_read(struct secret_value *v, int fd, struct problem *p)
 {
 	for (;;) {
-		/* one byte more than is allowed shows that there are too many */
+		/* one byte more than allowed detects an oversized value */
 		ssize_t n = read(fd, v->p + v->n, SECRET_MAX + 3 - v->n);
 
 		if (n < 0 && errno == EINTR)
@@ -82,7 +82,7 @@ int secret_value_read(struct secret_value *v, int fd, struct problem *p)
 	return 0;
 }
 
-/* One key. 1 at the end of the line, 0 for more. */
+/* Handles one key. Returns 1 at the end of the line, 0 for more. */
 static int take_key(struct secret_value *v, char c, struct problem *p)
 {
 	if (c == '\n' || c == '\r')
@@ -100,7 +100,7 @@ static int take_key(struct secret_value *v, char c, struct problem *p)
 	return 0;
 }
 
-/* A terminal that collects lines itself would cut a long one off. */
+/* A terminal in line mode would truncate a long line. */
 static int read_line(struct secret_value *v, struct problem *p)
 {
 	int r = 0;

@@ -9,7 +9,7 @@
  * Trust    The user's own value. Only its length or its mask is printed.
  * Owns     Its mapping, until secret_value_done.
  * Limits   SECRET_MAX bytes.
- * Never    In an argument, a variable of ours, a log, a message of the API, or a stdio buffer.
+ * Never    In an argument, a variable of sbx, a log, a message of the API, or a stdio buffer.
  * See      secret_value_test.c, tests/cli/test_secret.py
  */
 #pragma once
@@ -28,12 +28,12 @@ int secret_value_init(struct secret_value *v, struct problem *p) MUST_CHECK;
 void secret_value_done(struct secret_value *v);
 #define AUTO_SECRET_VALUE CLEANUP(secret_value_done)
 
-/* Only when ui_can_ask(). -ECANCELED if input ended without a line. */
+/* Only if ui_can_ask(). -ECANCELED if input ended without a line. */
 int secret_value_ask(struct secret_value *v, const char *prompt, struct problem *p) MUST_CHECK;
 /* To the end of the file. */
 int secret_value_read(struct secret_value *v, int fd, struct problem *p) MUST_CHECK;
 int secret_value_append(struct secret_value *v, const char *text, struct problem *p) MUST_CHECK;
-/* Takes one newline off its end, LF or CR LF; whether there was one. */
+/* Removes one newline from its end, LF or CR LF; returns true if there was one. */
 bool secret_value_chomp(struct secret_value *v);
 /* Whether it can be a credential: not empty, no control characters, no placeholder. */
 int secret_value_check(const struct secret_value *v, struct problem *p) MUST_CHECK;
@@ -41,5 +41,5 @@ int secret_value_check(const struct secret_value *v, struct problem *p) MUST_CHE
 bool secret_value_is_placeholder(const char *text);
 /* As the vault shows it: "sk-****abcd", "****" for a short one. */
 void secret_value_mask(const char *text, char ret[SECRET_MASK]);
-/* An fd from which just this value can be read, and then the end. */
+/* Returns an fd from which exactly this value can be read. */
 int secret_value_pass(const struct secret_value *v, struct problem *p) MUST_CHECK;

@@ -3,8 +3,8 @@
  * secret_verbs - options and functions of the commands of `sbx secret`, for its table.
  *
  * How      cmd_secret.c has the table; cmd_secret_set.c and cmd_secret_import.c set credentials,
- *          cmd_secret_show.c lists, cmd_secret_edit.c removes and unlocks,
- *          cmd_secret_scan.c has the vault look for them, cmd_secret_own.c permits others.
+ *          cmd_secret_show.c lists, cmd_secret_edit.c removes and unlocks, cmd_secret_scan.c
+ *          searches for them, cmd_secret_own.c permits others.
  * Trust    The user's arguments, which never hold a value.
  * See      secret_api.h
  */
