@@ -6,7 +6,7 @@
 
 #include "lib/rules/settings/settings.h"
 
-/* What completes a positional, in words of each shell. */
+/* Completion of a positional, in the syntax of each shell. */
 static const char *words_of(enum verb_word w)
 {
 	static const char *const words[] = {
@@ -45,7 +45,7 @@ static void print_options(const struct opt_def *defs)
 	printf("--help");
 }
 
-/* What completes the value of an option. */
+/* Completion of the value of an option. */
 static enum verb_word value_word(const struct opt_def *d)
 {
 	return strcmp(d->name, "sandbox") == 0	  ? VERB_SANDBOX
@@ -79,7 +79,7 @@ static void print_subs(const struct verb *v)
 		printf("%s%s", s == v->subs ? "" : " ", s->name);
 }
 
-/* One `case` row: what the verb takes. Runs in bash and zsh alike. */
+/* One `case` row: the words of the verb. Works in bash and zsh. */
 static void print_row(const char *path, const struct verb *v)
 {
 	printf("\t'%s')\n\t\topts='", path);
@@ -117,9 +117,8 @@ static void print_groups(void)
 	}
 }
 
-/* Nothing here expands what it gets: names of files may come from a guest. File names are left
- * to readline (-o default), which quotes them. _sbx_words has words in $1 and an end for each in
- * $2. */
+/* Nothing here expands its input: file names may come from a guest. readline completes file names
+ * (-o default) and quotes them. _sbx_words has words in $1 and a suffix for each in $2. */
 static const char bash_words[] = "_sbx_words()\n{\n"
 				 "\tlocal word words\n"
 				 "\tread -r -d '' -a words <<< \"$1\" || :\n"

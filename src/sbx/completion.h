@@ -2,9 +2,9 @@
 /*
  * completion - scripts for bash, zsh and fish, written from verb_table.
  *
- * How      Each function prints a whole script. Names of sandboxes come from `sbx ls -q` at the
- *          moment of completion, keys of settings from `sbx settings list`.
- * Trust    Our own tables. Names that sbx prints hold no character that a shell takes for its own.
+ * How      Each function prints a complete script. Names of sandboxes come from `sbx ls -q` at the
+ *          time of completion, keys of settings from `sbx settings list`.
+ * Trust    Our own tables. Names that sbx prints contain no shell metacharacters.
  * See      cmd_completion.c, tests/cli
  */
 #pragma once

@@ -51,7 +51,7 @@ const struct verb *const verb_table[] = {
 	NULL,
 };
 
-/* Names that people know from docker and podman. Help and completion show the own name only. */
+/* Names known from docker and podman. Help and completion show only our own names. */
 static const struct alias {
 	const char *name, *verb, *sub; /* sub NULL: the verb has none */
 } aliases[] = {
@@ -197,7 +197,7 @@ static int check_count(
 	return 0;
 }
 
-/* Help may stand anywhere before `--`, but not in the command line that exec passes on. */
+/* Help is accepted anywhere before `--`, but not in the command line that exec passes on. */
 static bool wants_help(const struct verb *v, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {

@@ -18,7 +18,7 @@ static uint8_t flags_of(const struct attach *a)
 			 (a->session ? EXEC_F_KEEP | EXEC_F_ATTACH : 0));
 }
 
-/* ---- the way back ---- */
+/* ---- reattaching ---- */
 
 static enum session_where where_attach(void *ctx)
 {
@@ -55,8 +55,8 @@ struct session_link attach_link(const char *ref)
 		.ctx = (void *)ref, .where = where_attach, .open = open_again, .wake = wake_attach};
 }
 
-/* What curses programs need to know. The guest has the descriptions of these families only; any
- * other terminal is taken for the usual one, which nearly all of them understand. */
+/* TERM for curses programs. The guest has the descriptions of these families only; any other
+ * terminal is replaced by the usual one, which nearly all of them understand. */
 static const char *guest_term(void)
 {
 	static const char *const known[] = {
@@ -145,7 +145,7 @@ static int run_session(
 	return r;
 }
 
-/* What to type to come back. */
+/* Prints the command to reattach. */
 static void say_left(const struct attach *a)
 {
 	bool agent = strcmp(a->session, ATTACH_AGENT) == 0;

@@ -23,11 +23,11 @@ struct attach {
 	const char *ref;
 	const char *const *argv; /* NULL-terminated */
 	const char *user, *cwd;	 /* NULL: the default */
-	const char *accel;	 /* for a start; NULL: its own */
+	const char *accel;	 /* for a start; NULL: the sandbox's */
 	struct env *env;	 /* TERM is added with a terminal */
 	bool in, tty, detach;
-	const char *session;  /* kept under this name; needs in, tty and a terminal; NULL: plain */
-	const char *starting; /* the name of what may be slow to start; NULL: it is not */
+	const char *session;  /* session name; requires in, tty and a terminal; NULL: plain */
+	const char *starting; /* the name of a slow starter; NULL: not slow */
 	bool only; /* attaches or fails: starts neither the session nor a stopped sandbox */
 	const char *detach_keys; /* NULL: the setting's */
 	enum session_left left;	 /* result: the program was left running */
@@ -35,5 +35,5 @@ struct attach {
 
 /* The command's exit status, or EXIT_OURS after saying why. 0 when it was left running. */
 int attach_run(struct attach *a);
-/* The way back to a sandbox's streams; ref is borrowed. */
+/* Link to a sandbox's streams; ref is borrowed. */
 struct session_link attach_link(const char *ref);

@@ -40,7 +40,7 @@ struct place {
 	const char *path;
 };
 
-/* What the half on the host reports, through a pipe, when it ends. */
+/* Report of the half on the host, sent through a pipe at its end. */
 struct report {
 	int r;
 	struct tree_count n;
@@ -56,7 +56,7 @@ struct copy {
 	struct stat *closed; /* of guard */
 };
 
-static uint64_t began_ms; /* for show_bytes, which has no other way to know */
+static uint64_t began_ms; /* for show_bytes, which has no argument for it */
 
 static void place_done(struct place *p)
 {
@@ -93,7 +93,7 @@ static int unpack_in_workspace(const struct copy *c, int archive, struct report 
 	AUTO_CLOSE int root = place_open(c->dest.root, &rep->err);
 
 	if (root < 0)
-		return root == -ELOOP ? -EBADMSG : root; /* -ELOOP is about what is in it */
+		return root == -ELOOP ? -EBADMSG : root; /* -ELOOP is for its contents */
 	return tree_unpack_guarded(
 		archive, root, c->dest.path, c->as, &c->guard, &rep->n, &rep->err);
 }
@@ -168,7 +168,7 @@ static int guest_half(const struct copy *c, int archive, struct session *s, stru
 	const char *unpack[] = {"unpack", c->dst.path, c->as, NULL};
 	const char *ref = c->dst.ref ? c->dst.ref : c->src.ref;
 	static struct session_link link; /* the session is the caller's and outlives this call */
-	/* `unpack` prints nothing. What a compromised guest sends must not reach the terminal. */
+	/* `unpack` prints nothing. Output of a compromised guest must not reach the terminal. */
 	AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int conn = null < 0 ? -errno : api_stream(ref, API_TIMEOUT_MS, p);
 
@@ -215,12 +215,12 @@ static int say_link(const struct copy *c, struct problem *p)
 	return problem_hint(p, -ELOOP, "readlink -f -- %s", quoted);
 }
 
-/* Whose failure came first: a half that stops breaks the pipe of the other. */
+/* Finds the first failure: a half that stops breaks the pipe of the other. */
 static int judge_cp(const struct copy *c, int status, const struct report *rep,
 	const char *guest_text, struct problem *p)
 {
 	bool pipe_broke = status == 128 + SIGPIPE;
-	/* Nothing was sent then, or not all of it, and the sandbox misses it. */
+	/* Then nothing was sent, or not all of it, and the sandbox reports it missing. */
 	bool at_source = c->dst.ref && rep->r != -EPIPE;
 
 	if (rep->r < 0 && (status == 0 || pipe_broke || at_source)) {
@@ -304,8 +304,7 @@ static int check_source(const struct copy *c, struct problem *p)
 	return err_errno(&p->err, -ENOENT, "cannot find '%s'", c->src.path);
 }
 
-/* The last component is copied as it is; the path to it, and what is in a directory, is
- * followed. */
+/* The last component is copied as it is; symlinks in the path to it are followed. */
 static int find_source(struct copy *c, struct problem *p)
 {
 	CLEANUP(cp_dest_done) struct cp_dest above = {0};
@@ -339,8 +338,8 @@ static bool is_near_dest(const struct copy *c, const char *host)
 	return place_is_in(host, dest) || place_is_in(dest, host);
 }
 
-/* One that cannot be opened, because its file system is gone or a link is in its place, ends only a
- * copy that could reach it. */
+/* A path that cannot be opened, because its file system is gone or a symlink replaced it, fails
+ * only a copy that could reach it. */
 static int add_closed(struct copy *c, const char *host, struct err *err)
 {
 	AUTO_CLOSE int fd = place_open(host, err);
@@ -358,7 +357,7 @@ static int add_closed(struct copy *c, const char *host, struct err *err)
 	return 0;
 }
 
-/* What the sandbox cannot change by itself, it cannot change by names in an archive either. */
+/* Paths that the sandbox cannot write must not be writable through names in an archive either. */
 static int close_read_only(struct copy *c, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;

@@ -73,7 +73,7 @@ static int add_line(struct env *e, struct slice s, struct err *err)
 	n = strlen(from);
 	if (n == 0 || from[0] == '#')
 		return 0;
-	/* A guest may have written the file: it must not choose variables of the host. */
+	/* A guest may have written the file: it must not read variables of the host. */
 	if (!strchr(from, '='))
 		return err_set(err, -EINVAL,
 			"missing '=' in '%.100s': to pass a host variable, use -e %.100s", from,

@@ -5,8 +5,8 @@
  * How      Files first, in their order, then -e: later values override earlier ones. A bare NAME of
  *          -e takes the value from this process's environment, and is skipped if it is not set.
  *          Files are lines of NAME=VALUE; `#` begins a comment line; values are not unquoted.
- * Trust    The user's arguments. A file may be a guest's, when it is in a workspace: it chooses no
- *          variable of the host, and no link in the workspace is followed (out_place.h).
+ * Trust    The user's arguments. A file in a workspace may come from a guest: it cannot read
+ *          variables of the host, and no symlink in the workspace is followed (out_place.h).
  * Owns     env_done frees the list.
  * Limits   ENV_MAX_FILE bytes a file, ENV_MAX_VARS pairs.
  * See      env_test.c

@@ -12,7 +12,7 @@
 #include "lib/client/api/api.h"
 #include "session_run.h"
 
-/* session_run.h gives its tick nothing but the session. */
+/* The tick of session_run.h gets only the session. */
 struct running {
 	struct session s;
 	struct guest_run *g;
@@ -60,7 +60,7 @@ static int say_run(int status, char *text, const char *program, struct problem *
 	for (size_t i = 0; i < n; i++)
 		if (text[i] == '\n')
 			text[i] = ' ';
-	/* its last words say most */
+	/* the end of the output is most useful */
 	if (n > 300)
 		return err_set(&p->err, -EIO, "in the sandbox: ...%.*s", 300, text + n - 300);
 	if (n > 0)

@@ -24,11 +24,10 @@ struct guest_run {
 	void (*watch)(void *arg, const char *out); /* or NULL */
 	void *arg;
 	uint64_t max_ms; /* 0: GUEST_RUN_MS */
-	char *out;	 /* afterwards: what it wrote to stdout; the caller's */
+	char *out;	 /* result: its stdout; owned by the caller */
 	int status;
 };
 
-/* 0 when it ended with status 0. -EINTR when a signal ended it, which goes to it. -EFBIG or
- * -ETIMEDOUT when a limit did. Else -EIO and what it wrote to stderr, or what kept it from
- * running. */
+/* Returns 0 if it exited with status 0. -EINTR if a signal interrupted it, which is forwarded.
+ * -EFBIG or -ETIMEDOUT at a limit. Else -EIO and its stderr, or the reason why it did not run. */
 int guest_run(struct guest_run *g, struct problem *p) MUST_CHECK;

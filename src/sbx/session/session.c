@@ -47,7 +47,7 @@ int live_end(struct live *l, int status)
 
 /* ---- frames of the guest ---- */
 
-/* The answer to ATTACH: it has ended, or the sandbox was started again since. */
+/* The answer to ATTACH: it has exited, or the sandbox was restarted since. */
 static int no_session(struct live *l, struct slice text, struct problem *p)
 {
 	(void)err_set(&p->err, -ESRCH, "%.*s", (int)MIN(text.n, (size_t)200), (const char *)text.p);
@@ -103,7 +103,7 @@ static int give_up(struct live *l, int r)
 	return live_end(l, r);
 }
 
-/* A program that is slow to start is not taken for a broken one. */
+/* A slow start must not look like a failure. */
 static void say_starting(struct live *l)
 {
 	if (!l->s->starting)
@@ -111,7 +111,7 @@ static void say_starting(struct live *l)
 	l->says_starting = dprintf(l->s->out_fd, "starting %s ...", l->s->starting) > 0;
 }
 
-/* The line is gone before anything of the program is on the screen. */
+/* Removes the line before the program's first output. */
 static void end_starting(struct live *l)
 {
 	static const char erase[] = "\r\033[K";
@@ -273,7 +273,7 @@ static int on_conn_readable(struct live *l, struct problem *p)
 	return 0;
 }
 
-/* ---- what goes to it ---- */
+/* ---- output to the guest ---- */
 
 static void send_size(struct live *l)
 {
@@ -417,7 +417,7 @@ static int poll_timeout(const struct live *l)
 	return end == UINT64_MAX ? -1 : (int)MIN(end - now, (uint64_t)INT_MAX);
 }
 
-/* Something came, or a look was taken: when the next one is due. */
+/* After data or a check: sets the time of the next check. */
 static void look_again(struct live *l, bool came)
 {
 	l->n_looks = came ? 0 : l->n_looks + 1;
@@ -427,7 +427,7 @@ static void look_again(struct live *l, bool came)
 		(l->n_looks < SESSION_SILENT_OFTEN ? SESSION_SILENT_MS : SESSION_SILENT_LATER_MS);
 }
 
-/* A command that waits for a full disk looks like one that hangs: a note is printed. */
+/* A command that waits for a full disk looks like one that hangs: prints a note. */
 static void look_if_silent(struct live *l)
 {
 	if (!may_be_paused(l) || clock_mono_ms() < l->look_ms)
@@ -447,7 +447,7 @@ static int on_deadline(struct live *l, struct problem *p)
 		return live_end(l, 0);
 	}
 	if (l->started && l->status == 0)
-		return live_lost(p, -ETIMEDOUT); /* attached again, and nothing came */
+		return live_lost(p, -ETIMEDOUT); /* reattached, and no data arrived */
 	if (l->started)
 		return live_end(l, l->status); /* forwarded, and the program does not exit */
 	(void)err_set(&p->err, -ETIMEDOUT,
@@ -455,14 +455,14 @@ static int on_deadline(struct live *l, struct problem *p)
 	return problem_hint(p, -ETIMEDOUT, "sbx ls");
 }
 
-/* Until EXIT came and everything is written, or the output is closed. */
+/* Until EXIT was received and everything is written, or the output is closed. */
 static bool is_over(const struct live *l)
 {
 	return l->ended &&
 	       (l->drop || l->s->detach || (!bufq_len(&l->to_out) && !bufq_len(&l->to_err)));
 }
 
-/* The detach keys are whole: everything typed before them goes first. */
+/* The detach keys are complete: sends everything typed before them first. */
 static void ask_to_detach(struct live *l)
 {
 	if (l->until || l->in_sent < l->in_read)
@@ -553,7 +553,7 @@ static int begin_session(struct live *l, struct problem *p)
 	return s->tty ? term_raw(s->in_fd, &p->err) : 0;
 }
 
-/* The terminal as a shell wants it, when the program that changed it continues elsewhere. */
+/* Resets the terminal for the shell, if the program that changed it continues elsewhere. */
 static void tidy_up(struct live *l, int r)
 {
 	struct bufq q;

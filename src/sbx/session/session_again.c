@@ -24,7 +24,7 @@ static int put_attach(struct live *l)
 	memcpy(a.token, spec->token, EXEC_TOKEN);
 	if (!l->started)
 		memcpy(a.session, spec->session, sizeof(a.session));
-	/* After words of ours on a screen that a program draws, all of it is wanted again. */
+	/* After our notices on a screen that a program draws, all of it is requested again. */
 	a.resume = l->started && !(live_is_kept(l) && (l->noticed || l->replay_left));
 	return exec_put_attach(&l->to_guest, &a);
 }
@@ -48,7 +48,7 @@ int live_put_first(struct live *l, struct problem *p)
 	return 0;
 }
 
-/* On a raw terminal a line has to begin and end by itself. */
+/* A raw terminal needs explicit line ends before and after. */
 static void notice_again(struct live *l, const char *text)
 {
 	const char *cr = l->s->tty ? "\r" : "";
@@ -91,7 +91,7 @@ static int on_keys(struct live *l, struct problem *p)
 	return l->s->link->wake(l->s->link->ctx, p);
 }
 
-/* One look's time, or until something is typed that counts. */
+/* Waits for one interval, or until a relevant key. */
 static int wait_a_little(struct live *l, bool keys, struct problem *p)
 {
 	bool typing = keys && l->s->tty && live_wants_input(l);
@@ -127,7 +127,7 @@ static int open_again(struct live *l, struct problem *p)
 	return live_put_first(l, p);
 }
 
-/* The one line for what is waited for. */
+/* Prints one line about the wait. */
 static void say_waiting(struct live *l, bool asleep)
 {
 	if (l->noticed)
@@ -141,8 +141,8 @@ static void say_waiting(struct live *l, bool asleep)
 		notice_again(l, "[sbx] The connection to the sandbox was lost. Reattaching...");
 }
 
-/* Is there no point in waiting? A plain program ends with its stream, unless it was suspended,
- * which shows a little later than the stream breaks. */
+/* Whether waiting is pointless. A plain program ends with its stream, unless it was suspended,
+ * which is visible a little later than the broken stream. */
 static bool is_hopeless(const struct live *l, enum session_where where)
 {
 	uint64_t ms = clock_mono_ms() - l->broke_ms;
@@ -178,14 +178,14 @@ int live_again(struct live *l, struct problem *p)
 {
 	int r = 0;
 
-	/* What never began cannot be found again, but a kept session by its name. */
+	/* A program that never began cannot be found again, except a kept session by its name. */
 	if (!l->s->link || (!l->started && !live_is_kept(l)))
 		return live_lost(p, -ECONNRESET);
 	forget_stream(l);
 	if (!l->broke_ms)
 		l->broke_ms = clock_mono_ms();
 	else
-		r = wait_a_little(l, false, p); /* it broke again at once */
+		r = wait_a_little(l, false, p); /* it broke again immediately */
 	while (r == 0 && l->conn < 0 && !l->ended)
 		r = look_again(l, p);
 	if (r == 0 && l->conn >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is typed: kept until the guest has it, searched for detach keys. */
+/* Keyboard input: kept until the guest has it, searched for detach keys. */
 #include "session_live.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ static size_t room_in(const struct live *l)
 
 bool live_wants_input(const struct live *l)
 {
-	/* What is typed before is left where it is: its offset is not known yet. */
+	/* Earlier input is not read: its offset is not known yet. */
 	return l->in_open && l->started && !l->ended && !l->detaching && room_in(l) >= PIECE / 2;
 }
 
@@ -30,7 +30,7 @@ static void keep_in(struct live *l, struct slice s)
 	l->s->n_in += s.n;
 }
 
-/* Half of the keys were typed and then something else: they were meant for the program. */
+/* A part of the keys and then another key: they were meant for the program. */
 static void keep_matched(struct live *l)
 {
 	keep_in(l, slice_of(l->s->keys.key, l->n_matched));
@@ -73,8 +73,8 @@ int live_read_input(struct live *l)
 		live_type(l, slice_of(l->buf, (size_t)k));
 		return 0;
 	}
-	l->in_open = false; /* a read error ends the input too: what came is what there is */
-	/* The terminal is gone; that is no ^D for a program that continues without it. */
+	l->in_open = false; /* a read error ends the input too */
+	/* The terminal was closed; that is not a ^D for a program that keeps running. */
 	if (live_is_kept(l)) {
 		l->drop = true;
 		l->s->left = SESSION_DETACHED;
@@ -95,7 +95,7 @@ void live_send_input(struct live *l)
 			&l->to_guest, EXEC_STDIN, slice_of(l->in + at, MIN(n, (size_t)PIECE)));
 		l->in_sent += n;
 	}
-	/* Without a way back nothing has to be kept. */
+	/* Without a link nothing has to be kept. */
 	if (!l->s->link)
 		l->in_taken = l->in_sent;
 	if (l->eof_read && !l->eof_sent && l->in_sent == l->in_read)
@@ -112,7 +112,7 @@ int live_on_taken(struct live *l, uint64_t at)
 
 int live_rewind(struct live *l, uint64_t at, bool eof_taken)
 {
-	/* A program that others typed into before: offsets count from where it is now. */
+	/* Other clients typed into the program before: offsets count from its current position. */
 	if (!l->started)
 		l->in_taken = l->in_sent = l->in_read = at;
 	if (at < l->in_taken || at > l->in_read)

@@ -2,8 +2,8 @@
 /*
  * session_live - the inside of a session, shared by its three files.
  *
- * How      session.c has the frames and the loop, session_in.c what is typed, session_again.c the
- *          way back when a stream breaks.
+ * How      session.c has the frames and the loop, session_in.c the keyboard input, session_again.c
+ *          reattaches when a stream breaks.
  * Trust    See session_run.h.
  */
 #pragma once
@@ -14,17 +14,17 @@
 
 #define PIECE 32768u
 
-/* One open session: SPEC sent, STARTED awaited, bytes, EXIT; then the queues run empty. */
+/* One open session: SPEC sent, STARTED awaited, data, EXIT; then the queues are drained. */
 struct live {
 	struct session *s;
 	int conn, sigs;
-	unsigned n_streams; /* opened again so far: which stream `conn` is */
+	unsigned n_streams; /* number of reconnects: identifies the stream of `conn` */
 	struct exec_reader reader;
 	struct bufq to_guest, to_out, to_err;
 	bool in_open, started, ended;
 	bool drop; /* the output has no reader any more */
 	int status;
-	uint64_t until; /* 0: no end in sight */
+	uint64_t until; /* 0: no deadline */
 	uint64_t last;	/* of session.max_ms; 0: none */
 	uint64_t n_shown;
 	bool says_starting; /* the line is on the screen */
@@ -34,14 +34,14 @@ struct live {
 	uint64_t in_taken, in_sent, in_read;
 	uint8_t *in; /* SESSION_QUEUE bytes, as a ring */
 	bool eof_read, eof_sent;
-	size_t n_matched; /* detach keys so far */
+	size_t n_matched; /* matched detach keys */
 	bool detaching;
 	/* Output. */
 	uint64_t out_at, out_acked, replay_left;
-	struct screen screen; /* of a kept session, to tidy up after it */
+	struct screen screen; /* of a kept session, to reset the terminal */
 	bool suspended;	      /* reported by the guest */
 	bool noticed;	      /* the user was notified of the break */
-	uint64_t look_ms;     /* when a silent sandbox is looked up */
+	uint64_t look_ms;     /* when a silent sandbox is checked */
 	unsigned n_looks;     /* since its last frame */
 	bool told_paused;
 	uint64_t broke_ms; /* since when there is no stream that works; 0: there is */

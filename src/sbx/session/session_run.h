@@ -2,20 +2,20 @@
 /*
  * session_run - one command in a sandbox: copies data both ways until it exits or is detached.
  *
- * How      session_run takes the connection that api_stream gave, sends SPEC or ATTACH and copies
- *          until EXIT. poll(2), not epoll: stdin may be a plain file, which epoll refuses. Full
- *          queues stop the reading, so nothing grows. stdin and stdout keep their blocking mode,
- *          which other programs share: writes are small enough not to block after POLLOUT.
+ * How      session_run takes the connection from api_stream, sends SPEC or ATTACH and copies until
+ *          EXIT. poll(2), not epoll: stdin may be a regular file, which epoll rejects. Full queues
+ *          stop the reading, so nothing grows. stdin and stdout keep their blocking mode, which
+ *          other programs share: writes are small enough not to block after POLLOUT.
  *
- *          A session with a `link` can come back when its stream breaks: what the guest has not
- *          taken of the input is kept here, what we have not acknowledged of the output is kept
- *          there. A kept one (spec.session) comes back by itself for SESSION_AGAIN_MS; any comes
- *          back from a suspension, for which it waits as long as that lasts. Detach keys, a closed
- *          terminal and another client leave a kept one running.
+ *          A session with a `link` reconnects when its stream breaks: input that the guest has not
+ *          accepted is kept here, output that was not acknowledged is kept there. A kept session
+ *          (spec.session) retries for SESSION_AGAIN_MS; any session waits for the end of a
+ *          suspension. Detach keys, a closed terminal and another client leave a kept session
+ *          running.
  * Trust    All input comes from the guest: frames are checked by exec_frame.h; with a terminal the
  *          output goes to it unchanged, as with ssh; error texts are cleaned.
  * Owns     Its queues. The fds stay the caller's, the connection is closed.
- * Limits   SESSION_QUEUE bytes a direction; SESSION_SPEC_MS until the command has started;
+ * Limits   SESSION_QUEUE bytes per direction; SESSION_SPEC_MS until the command has started;
  *          SESSION_LAST_MS after a forwarded SIGTERM or SIGHUP.
  * See      proto/PROTOCOL.exec, session_test.c
  */
@@ -33,7 +33,7 @@
 /* A break that is over sooner is not worth a line on the screen. */
 #define SESSION_QUIET_MS 1500
 #define SESSION_LOOK_MS 250
-/* A sandbox that is silent for so long may be paused: it is looked up, the first times often. */
+/* A sandbox that is silent this long may be paused: it is checked, more often at first. */
 #define SESSION_SILENT_MS 1000
 #define SESSION_SILENT_OFTEN 5
 #define SESSION_SILENT_LATER_MS 10000
@@ -41,16 +41,16 @@
 #define SESSION_DETACH_MS 3000
 #define SESSION_ACK_STEP (32u << 10)
 
-/* What is known about a sandbox whose stream broke. */
+/* State of a sandbox whose stream broke. */
 enum session_where {
 	SESSION_RUNS,
-	SESSION_CHANGES, /* starting, stopping, being suspended: look again */
+	SESSION_CHANGES, /* starting, stopping, being suspended: check again */
 	SESSION_SUSPENDED,
 	SESSION_PAUSED, /* the host's disk is full */
 	SESSION_GONE,	/* stopped or removed */
 };
 
-/* The way back; ctx is the caller's. */
+/* Reconnects; ctx is the caller's. */
 struct session_link {
 	void *ctx;
 	enum session_where (*where)(void *ctx);
@@ -69,17 +69,16 @@ enum session_left {
 struct session {
 	struct exec_spec spec; /* borrowed strings; with a link the token is filled in here */
 	bool attach;	       /* ATTACH to spec.session instead: argv is not used */
-	const struct session_link *link; /* NULL: a broken stream is the end */
+	const struct session_link *link; /* NULL: no reconnect */
 	struct detach_keys keys;
 	int in_fd; /* -1: none */
 	int out_fd, err_fd;
 	bool tty; /* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
-	const char
-		*starting; /* "starting NAME ..." is shown until its first byte; NULL: nothing is */
-	bool detach;	   /* returns when the command has started */
-	char *err_text;	   /* when set, the guest's stderr goes here instead: err_size bytes */
+	const char *starting; /* "starting NAME ..." is shown until its first byte; NULL: none */
+	bool detach;	      /* returns when the command has started */
+	char *err_text;	      /* if set, receives the guest's stderr: err_size bytes */
 	size_t err_size;
-	uint64_t max_out;		/* more bytes on stdout end it with -EFBIG; 0: no limit */
+	uint64_t max_out;		/* more bytes on stdout fail with -EFBIG; 0: no limit */
 	uint64_t max_ms;		/* a longer run fails with -ETIMEDOUT; 0: no limit */
 	uint64_t n_in, n_out;		/* bytes so far */
 	void (*tick)(struct session *); /* about five times a second, or NULL */

@@ -9,7 +9,7 @@
 
 static struct {
 	struct termios saved;
-	volatile sig_atomic_t fd; /* -1 when nothing has to be put back */
+	volatile sig_atomic_t fd; /* -1: nothing to restore */
 	bool hooked;
 } term = {.fd = -1};
 

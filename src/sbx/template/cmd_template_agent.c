@@ -64,7 +64,7 @@ static int update_one(const struct agent *a)
 	return EXIT_OK;
 }
 
-/* Those that have a template. */
+/* Agents with a template. */
 static int update_all(void)
 {
 	const struct agents *all = agent_need_all();

@@ -25,7 +25,7 @@ const struct opt_def template_inspect_opts[] = {
 	{0},
 };
 
-/* What every template has in JSON; its maker may have written more into its manifest. */
+/* Keys of every template in JSON; its author may have added others to its manifest. */
 static const char *const known_keys[] = {
 	"id", "kind", "agent", "parent", "created", "version", "broken", NULL};
 
@@ -41,7 +41,7 @@ static const char *or_dash(const char *s)
 	return s[0] ? s : "-";
 }
 
-/* The kind is the maker's word. That a stranger made it is ours. */
+/* The author chooses the kind. Whether it is a third party's is our own fact. */
 static const char *kind_ls(const json_t *m, char buf[64])
 {
 	const char *s = or_dash(api_str(m, "kind"));
@@ -200,7 +200,7 @@ static int remove_one(const char *name, struct problem *p)
 
 	if (!m)
 		return not_there(name, p);
-	/* One that was never hashed has no id yet, which its sandboxes need from now on. */
+	/* A template that was never hashed has no id yet, which its sandboxes need from now on. */
 	if (!json_object_get(m, "id") && !json_object_get(m, "broken"))
 		(void)!template_open_shown(name, template_show, NULL, &t, NULL);
 	ui_progress_end();

@@ -151,8 +151,8 @@ int template_save_run(struct opts *o)
 
 /* ---- load ---- */
 
-/* What a person must have typed or confirmed: the name of a template that exists, of the base,
- * or of an agent. All that is made later from this name stands on what it means. */
+/* Names that the user must have typed or confirmed: an existing template, the base, or an agent.
+ * Everything built from this name later depends on it. */
 static bool is_taken(const char *name, const json_t *old)
 {
 	return old || strcmp(name, TEMPLATE_SOURCE_BASE) == 0 || agent_need_find(name);

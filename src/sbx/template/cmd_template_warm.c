@@ -26,7 +26,7 @@ const struct opt_def template_warm_opts[] = {
 	{0},
 };
 
-/* The class of machines that a sandbox with these options would be of. */
+/* The class of VMs of a sandbox with these options. */
 struct class
 {
 	char cpus[16], memory[32], disk[32];
@@ -79,7 +79,7 @@ static void become_maker(
 	_exit(127);
 }
 
-/* What went wrong, in its last words. */
+/* Shows the reason in its last output. */
 static void show_lines(int fd, char *why, size_t size, unsigned long long *bytes)
 {
 	char line[MAX_LINE];

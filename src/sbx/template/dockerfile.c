@@ -21,7 +21,7 @@ struct parser {
 	const char *p;
 	char escape;
 	struct arg args[DOCKERFILE_MAX_ARGS];
-	size_t n_args, n_given; /* those of the person come first */
+	size_t n_args, n_given; /* arguments of the user come first */
 	struct dockerfile *d;
 	char line[MAX_LINE];
 };
@@ -77,7 +77,7 @@ static void read_directives(struct parser *p)
 
 /* ---- lines ---- */
 
-/* Takes one physical line; false at the end. Longer ones are cut. */
+/* Reads one physical line; false at the end. Longer ones are truncated. */
 static bool next_physical(struct parser *p, char *buf, size_t size)
 {
 	size_t n = strcspn(p->p, "\n");
@@ -90,7 +90,7 @@ static bool next_physical(struct parser *p, char *buf, size_t size)
 	return true;
 }
 
-/* Does it continue in the next line? The sign is taken away. */
+/* Whether the next line continues this one. Removes the sign. */
 static bool goes_on(const struct parser *p, char *s)
 {
 	size_t n = strlen(s);
@@ -109,7 +109,7 @@ static bool is_empty(const char *line)
 	return *line == '\0' || *line == '#';
 }
 
-/* One instruction in p->line. Comments and empty lines inside one are passed over. */
+/* Reads one instruction into p->line. Comments and empty lines inside are skipped. */
 static bool next_line(struct parser *p)
 {
 	size_t used = 0;

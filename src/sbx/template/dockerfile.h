@@ -28,7 +28,7 @@ struct dockerfile_stage {
 struct dockerfile {
 	struct dockerfile_stage stages[DOCKERFILE_MAX_STAGES];
 	size_t n;
-	/* The text without a `# syntax=` line: that would fetch another builder from a registry. */
+	/* Text without a `# syntax=` line, which would fetch a builder from a registry. */
 	char *text;
 	bool had_syntax;
 };
@@ -43,9 +43,9 @@ enum dockerfile_from {
 int dockerfile_parse(const char *text, const char *const *args, struct dockerfile *ret,
 	struct err *err) MUST_CHECK;
 void dockerfile_done(struct dockerfile *d);
-/* What the last stage starts from in the end. */
+/* The base of the last stage, through all stages. */
 const char *dockerfile_base(const struct dockerfile *d);
 /* Is it the name of an earlier stage? */
 bool dockerfile_is_stage(const struct dockerfile *d, size_t stage);
-/* Name gets the template that a reference stands for: NAME, or what the reference calls TAG. */
+/* Name gets the template of a reference: NAME, or the reference's TAG. */
 enum dockerfile_from dockerfile_kind(const char *ref, char *name, size_t size);

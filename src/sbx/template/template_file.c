@@ -24,8 +24,8 @@
 #include "src/sbx/disk/disk.h"
 #include "template_scratch.h"
 
-#define GUEST_DIR "/run/sbx-build"	 /* memory: nothing of it is in the template */
-#define GUEST_CONTEXT "/mnt/sbx-context" /* taken away at the end of the build */
+#define GUEST_DIR "/run/sbx-build"	 /* memory: not in the template */
+#define GUEST_CONTEXT "/mnt/sbx-context" /* removed at the end of the build */
 #define MAX_RESULT (256u << 10)
 #define MAX_ALIASES 4096
 
@@ -34,7 +34,7 @@ struct build {
 	struct dockerfile file;
 	char *context;
 	char base[TEMPLATE_MAX_NAME + 1]; /* the template that the scratch sandbox starts from */
-	char aliases[MAX_ALIASES];	  /* names in the Dockerfile that stand for it */
+	char aliases[MAX_ALIASES];	  /* its names in the Dockerfile */
 	struct scratch box;
 	json_t *result;
 };
@@ -81,7 +81,7 @@ static int find_context(struct build *b, struct problem *p)
 	return r;
 }
 
-/* claude-code-docker is the agent claude, with Docker as all of ours are. */
+/* claude-code-docker is the agent claude, with Docker as in all of our templates. */
 static void template_of_tag(const char *tag, char *name, size_t size)
 {
 	static const char *const ends[] = {"-docker", "-minimal"};
@@ -96,7 +96,7 @@ static void template_of_tag(const char *tag, char *name, size_t size)
 		(void)snprintf(name, size, "%s", strcmp(stem, "claude-code") ? stem : "claude");
 }
 
-/* Which template a FROM means; false when it is an image of some registry. */
+/* The template of a FROM; false if it is an image of a registry. */
 static bool resolve_file(const char *ref, char *name, size_t size)
 {
 	char tag[DOCKERFILE_MAX_WORD];
@@ -131,7 +131,7 @@ static int add_alias(struct build *b, const char *ref, struct problem *p)
 	return 0;
 }
 
-/* One sandbox has one root: all stages that start from a template of ours share it. */
+/* One sandbox has one root: all stages based on our templates share it. */
 static int choose_base(struct build *b, struct problem *p)
 {
 	char name[TEMPLATE_MAX_NAME + 1];
@@ -220,7 +220,7 @@ static int read_result(struct build *b, struct problem *p)
 
 /* ---- the end ---- */
 
-/* What the manifest says; ENV works, the rest has no meaning for a sandbox and is said. */
+/* The manifest: ENV is used; other instructions have no meaning for a sandbox and are reported. */
 static json_t *make_facts(const struct build *b)
 {
 	const json_t *c = json_object_get(b->result, "config");

@@ -14,7 +14,7 @@
 #include "lib/client/cli/follow.h"
 #include "src/sbx/disk/disk.h"
 
-#define IMAGE_MS (3 * 3600 * 1000ull) /* the helper has bounds of its own for each step */
+#define IMAGE_MS (3 * 3600 * 1000ull) /* the helper has its own limits for each step */
 
 static const char *const parts[] = {"root.img", "docker.img", "vmlinuz", "modules.cpio"};
 
@@ -56,7 +56,7 @@ static int run_helper(const char *base, const char *ref, bool plain, bool login,
 	return 0;
 }
 
-/* Kernel, modules and Docker's disk are the base's: who wrote that has a part in this one. */
+/* Kernel, modules and Docker's disk come from the base: its author is an author of this one too. */
 static int publish_image(const char *name, const char *out, const struct template *base,
 	const json_t *more, struct problem *p)
 {

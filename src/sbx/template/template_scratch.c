@@ -102,7 +102,7 @@ static void show_tail(const struct scratch *s)
 		ui_note("  %s", s->tail[i % SCRATCH_TAIL]);
 }
 
-/* A sentence from a status; the last lines say why. */
+/* Builds an error from a status; the last lines give the reason. */
 static int judge_scratch(const struct scratch *s, int status, const char *what, struct problem *p)
 {
 	if (status <= 0)
@@ -114,7 +114,7 @@ static int judge_scratch(const struct scratch *s, int status, const char *what, 
 	return err_set(&p->err, -EIO, "%s failed (status %d)", what, status);
 }
 
-/* ---- what it may reach ---- */
+/* ---- reachable hosts ---- */
 
 static int add_only(json_t *only, const char *target, struct problem *p)
 {
@@ -140,8 +140,8 @@ static int add_allowed(json_t *only, const char *list, struct problem *p)
 	return r;
 }
 
-/* The host's own mirror and what the user named. The list is never empty: a spec without one has
- * the network of the user's policy, and the user's credentials. */
+/* The host's own mirror and the hosts that the user named. The list is never empty: a spec without
+ * one has the network of the user's policy, and the user's credentials. */
 static int make_only(const struct opt_list *allow, json_t *only, struct problem *p)
 {
 	struct mirrors m = {0};
@@ -271,7 +271,7 @@ int scratch_run(struct scratch *s, const char *const *argv, struct problem *p)
 	r = run_scratch(s, &c,
 		(struct follow){.lines = 1, .in_fd = -1, .max_ms = BUILD_MS, .fn = show_line}, p);
 	if (!ui_is_terminal())
-		s->n_lines = 0; /* they are printed already */
+		s->n_lines = 0; /* already printed */
 	r = judge_scratch(s, r, "building the Dockerfile in a sandbox", p);
 	if (r == -EIO)
 		ui_note("If a build step needs a network host, add --allow-network HOST.");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template_scratch - a sandbox for one build, which is always removed at the end.
+ * template_scratch - a scratch sandbox for one build, always removed at the end.
  *
  * How      The sandbox is created with `only`: it has no credential and reaches only the named
  *          hosts. This program then runs itself with exec, template save and rm. Output is one line
@@ -27,8 +27,8 @@ struct scratch {
 	size_t n_lines;
 };
 
-/* share: as a PATH of `sbx create`. It may reach the hosts of `allow` and the package mirror of
- * this host, both of which are shown; it has no credential. */
+/* share: as a PATH of `sbx create`. The sandbox reaches the hosts of `allow` and the package mirror
+ * of this host, both of which are shown; it has no credential. */
 int scratch_start(struct scratch *s, const char *template, const char *share,
 	const struct opt_list *allow, struct problem *p) MUST_CHECK;
 int scratch_put(

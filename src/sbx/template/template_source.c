@@ -36,7 +36,7 @@ static int check_source(const struct opts *o, struct problem *p)
 	return 0;
 }
 
-/* A name moves on only when that is said; sandboxes keep what they stand on either way. */
+/* A name changes only with --force; sandboxes keep their template either way. */
 static int check_free(const struct opts *o, struct problem *p)
 {
 	AUTO_TEMPLATE struct template old = {0};

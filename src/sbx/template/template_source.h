@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template_source - templates made of something else than Debian's packages: an OCI image, a
- * Dockerfile.
+ * template_source - templates from an OCI image or a Dockerfile.
  *
- * How      `sbx template build` hands over when --image or --file is given. An image goes through
- *          the helper template-oci; a Dockerfile is built by the Docker of a sandbox that exists
- *          for that only. Both end as a template of the store.
- * Trust    Image, Dockerfile and context are strangers': the first is only touched in the jail of
- *          the helper, the others only inside a sandbox. Here is read what those two say of it,
- *          bounded.
+ * How      `sbx template build` uses this with --image or --file. The helper template-oci converts
+ *          an image; the Docker of a scratch sandbox builds a Dockerfile. Both end as a template of
+ *          the store.
+ * Trust    Image, Dockerfile and context are untrusted: the first is only touched in the jail of
+ *          the helper, the others only inside a sandbox. Only limited reports of those two are read
+ *          here.
  * Limits   TEMPLATE_SOURCE_MAX_FILE bytes of a Dockerfile.
  * See      image/README, dockerfile.h, lib/vm/template/template.h
  */
@@ -38,7 +37,7 @@ bool template_source_wanted(const struct opts *o);
 /* The whole command; gives the exit status. */
 int template_source_build(const struct opts *o);
 
-/* The two ways. `name` is checked already. What is in `more`, or NULL, is said instead of the
+/* The two kinds of build. `name` is checked already. `more`, if not NULL, is shown instead of the
  * image's name. */
 int template_image_build(const char *name, const char *ref, bool plain, bool login,
 	const json_t *more, struct problem *p) MUST_CHECK;

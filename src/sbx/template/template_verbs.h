@@ -4,7 +4,7 @@
  *
  * How      cmd_template.c has the table and `build`; cmd_template_ls.c shows, removes and verifies,
  *          cmd_template_save.c writes and reads, cmd_template_agent.c builds and updates those of
- *          agents (agent_build.h), cmd_template_warm.c makes memory images with sbx-keeper.
+ *          agents (agent_build.h), cmd_template_warm.c creates snapshots with sbx-keeper.
  * Trust    The user's arguments.
  */
 #pragma once

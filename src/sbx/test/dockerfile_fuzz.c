@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a Dockerfile says: what it starts from is one of its FROM lines, and its text keeps
- * its size. */
+/* For any Dockerfile: its base is one of its FROM lines, and its text keeps its size. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

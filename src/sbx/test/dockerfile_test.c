@@ -38,7 +38,7 @@ static void test_last_stage_counts(void **state)
 {
 	check_base("FROM golang AS build\nRUN x\nFROM debian\nCOPY --from=build a b\n", "debian");
 	check_base("FROM one AS Base\nFROM two AS other\nFROM base\n", "one");
-	/* a stage is found only above, so a name of its own is an image */
+	/* only earlier stages are found, so a stage's own name is an image */
 	check_base("FROM me AS me\n", "me");
 	check_base("FROM x AS a\nFROM a AS a\nFROM a\n", "x");
 }
@@ -77,7 +77,7 @@ static void test_syntax_line_loses_its_meaning(void **state)
 	assert_non_null(strstr(d.text, "\n# escape=`\nFROM a"));
 	assert_string_equal(d.stages[0].name, "b");
 	dockerfile_done(&d);
-	/* behind a comment it is a comment */
+	/* after a comment it is a comment */
 	assert_int_equal(dockerfile_parse("# hello\n# syntax=x\nFROM a\n", NULL, &d, &err), 0);
 	assert_false(d.had_syntax);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from the host's git configuration, with a home of the test's own. */
+/* Values read from the host's git configuration, with a home of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void the_host_s_own_identity_is_read(void **state)
 
 static void without_a_yes_nothing_is_read(void **state)
 {
-	static const char *const settings[] = {"no", "ask"}; /* and nobody can be asked here */
+	static const char *const settings[] = {"no", "ask"}; /* and there is no terminal here */
 
 	sh("printf '[user]\\n name = Ada\\n email = ada@host.example\\n' >.gitconfig");
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {

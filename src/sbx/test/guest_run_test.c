@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guest_run against a played sbxd: a guest that prints without end, and one that never ends. */
+/* guest_run with a fake sbxd: a guest that prints without end, and one that never exits. */
 #include "src/sbx/session/guest_run.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "lib/base/mem.h"
 #include "lib/wire/guestapi/exec_frame.h"
 
-#define FLOOD (64u << 20) /* what the guest prints, if it is let */
+#define FLOOD (64u << 20) /* output of the guest without a limit */
 
 static char dir[64] = "/tmp/sbx-guest-run-XXXXXX";
 
@@ -62,7 +62,7 @@ static void answer(int fd, const char *text)
 		_exit(1);
 }
 
-/* A client asks once which version sbxd has, beside a connection that it does not use. */
+/* A client queries the version of sbxd once, on a separate connection. */
 static void say_version(int listener)
 {
 	static const char body[] = "{\"version\":\"" SBX_VERSION "\"}";
@@ -76,7 +76,7 @@ static void say_version(int listener)
 	answer(fd, text);
 }
 
-/* Upgrades and waits for SPEC; what the client sends later is not read. */
+/* Upgrades and waits for SPEC; later input of the client is not read. */
 static int upgrade(int listener)
 {
 	int fd = take_request(listener);

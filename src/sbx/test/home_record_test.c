@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What counts as a change of the home folder, and what does not. */
+/* Changes of the home directory that are reported, and others. */
 #include "src/sbx/audit/home_record.h"
 
 #include <errno.h>
@@ -130,7 +130,7 @@ static void test_a_large_file_counts_by_its_size_too(void **state)
 	drop(".netrc");
 }
 
-/* One that knows what the file may hold cannot try it out on the record alone. */
+/* Guessed contents cannot be verified with the record alone. */
 static void test_hashes_depend_on_the_key(void **state)
 {
 	struct err err = {0};
@@ -170,7 +170,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	AUTO_FREE char *rm = xasprintf("rm -rf %s", base);
-	int r = system(rm); /* NOLINT: a folder of our own */
+	int r = system(rm); /* NOLINT: our own directory */
 
 	free(home);
 	free(dir);

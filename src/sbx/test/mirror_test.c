@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which hosts of apt's configuration a build may reach. */
+/* Hosts of apt's configuration that a build may reach. */
 #include "src/sbx/agent/mirror.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* npm's own configuration: what is taken from it and what is not. */
+/* npm's own configuration: which parts are used. */
 #include "src/sbx/agent/npmrc.h"
 
 #include <errno.h>

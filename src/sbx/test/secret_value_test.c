@@ -70,7 +70,7 @@ static void test_check(void **state)
 		}
 		assert_int_equal(r, -EINVAL);
 		assert_non_null(strstr(p.err.text, rows[i].says));
-		/* what is wrong is said without the value */
+		/* the error does not contain the value */
 		assert_null(strstr(p.err.text, "sk-Proxy"));
 	}
 }

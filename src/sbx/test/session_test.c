@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client in a process of its own; the test is the guest at the other end of its streams. */
+/* A client in a separate process; the test is the guest at the other end of its streams. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -301,13 +301,13 @@ static void test_suspended_and_back_exactly(void **state)
 	assert_int_equal(exec_get_attach(next(EXEC_ATTACH), &a), 0);
 	assert_true(a.resume && a.out_at == 7 && !a.session[0]);
 	assert_memory_equal(a.token, spec.token, EXEC_TOKEN);
-	/* Two bytes had been taken: the rest comes again, nothing twice. */
+	/* Two bytes had been accepted: the rest is sent again, nothing twice. */
 	say_attached(2, 7, 0);
 	expect_in("llo");
 	say(EXEC_STDOUT, slice_from_str("def"));
 	fd_close(&t.in);
 	(void)next(EXEC_STDIN_EOF);
-	/* The notice in its place this time, and the end of the input was taken. */
+	/* With a regular notice this time, and the end of the input was accepted. */
 	say(EXEC_DETACHED, slice_of("\3", 1));
 	(void)shutdown(t.conn, SHUT_RDWR);
 	accept_stream();
@@ -341,7 +341,7 @@ static void test_kept_comes_back_by_itself(void **state)
 
 	begin("agent", false);
 	(void)next(EXEC_SPEC);
-	/* Somebody else had typed 100 bytes before. */
+	/* Another client had typed 100 bytes before. */
 	say_attached(100, 5000, EXEC_AF_TTY | EXEC_AF_REPLAY);
 	type("x");
 	expect_in("x");
@@ -352,14 +352,14 @@ static void test_kept_comes_back_by_itself(void **state)
 		assert_int_equal(exec_get_attach(next(EXEC_ATTACH), &a), 0);
 		assert_true(a.resume);
 		assert_int_equal(a.out_at, 5000 + 5 * i);
-		/* The first time the way there is not open yet. */
+		/* The first reconnect fails. */
 		if (i == 0) {
 			say(EXEC_ERROR, slice_from_str("\x7e"
 						       "edge is away"));
 			accept_stream();
 			(void)next(EXEC_ATTACH);
 		}
-		/* What is typed now waits until it is known where the input goes on. */
+		/* Input typed now waits until its offset is known. */
 		type("y");
 		(void)usleep(100000);
 		say_attached(100 + (uint64_t)i, a.out_at, EXEC_AF_TTY);
@@ -372,7 +372,7 @@ static void test_kept_comes_back_by_itself(void **state)
 	assert_int_equal(t.sh->left, SESSION_NOT_LEFT);
 }
 
-/* What a guest sent behind the frame that ended a stream does not begin the next one. */
+/* Data of a guest after the last frame of a stream does not begin the next one. */
 static void test_the_rest_of_an_old_stream_is_dropped(void **state)
 {
 	struct exec_attached planted = {.pid = 1, .flags = EXEC_AF_TTY, .out_at = 5000};
@@ -407,7 +407,7 @@ static void test_detach_keys(void **state)
 	say_started();
 	say(EXEC_STDOUT, slice_from_str("\033[?1049h"));
 	expect_out("\033[?1049h");
-	/* One key of two and then another is the program's. */
+	/* One key of two and then another belongs to the program. */
 	type("a\x10"
 	     "b\x10");
 	expect_in("a\x10"
@@ -431,7 +431,7 @@ static void test_taken_over(void **state)
 	assert_int_equal(t.sh->left, SESSION_TAKEN_OVER);
 }
 
-/* The terminal was closed: no ^D for a program that goes on. */
+/* The terminal was closed: no ^D for a program that keeps running. */
 static void test_end_of_terminal_is_no_end_of_input(void **state)
 {
 	begin("agent", false);
@@ -472,7 +472,7 @@ static void test_acknowledges(void **state)
 	assert_int_equal(finish(), 0);
 }
 
-/* A guest that lies about offsets is not believed. */
+/* False offsets of a guest are rejected. */
 static void test_lies(void **state)
 {
 	for (int i = 0; i < 3; i++) {

@@ -34,7 +34,7 @@ static int teardown(void **state)
 	return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
 
-/* want "HOST GUEST ro/rw [file]" with $ for the test's folder, or "! part of the error". */
+/* want "HOST GUEST ro/rw [file]" with $ for the test's directory, or "! part of the error". */
 static void row(const char *arg, bool force, const char *want)
 {
 	CLEANUP(workspace_done) struct workspace w = {0};
@@ -74,8 +74,8 @@ static void forms(void **state)
 	row("f:/etc/f:ro", false, "$/f /etc/f ro file");
 }
 
-/* A guest with a writable workspace can create any name in it: none changes what an argument
- * means. */
+/* A guest with a writable workspace can create any name in it: none changes the meaning of an
+ * argument. */
 static void a_name_that_exists_changes_nothing(void **state)
 {
 	static const char *const made[] = {"ln -s a 'g:ro'", "mkdir 'g:ro'", "ln -s a 'g:rw'",

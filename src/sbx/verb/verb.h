@@ -12,7 +12,7 @@
 #include "lib/client/cli/opt.h"
 #include "lib/client/cli/ui.h"
 
-/* What a positional is, for completion. */
+/* Kind of a positional, for completion. */
 enum verb_word {
 	VERB_NOTHING,
 	VERB_SANDBOX,
