@@ -112,8 +112,8 @@ static int write_page(const struct prove_run *run, struct file_new *page, struct
 	return r < 0 ? r : file_new_keep(page, 0600, err);
 }
 
-/* The first of $TMPDIR, /tmp and /var/tmp that no guest can write to, without symbolic links:
- * parts on the host write there by path. */
+/* The first of $TMPDIR, /tmp and /var/tmp that no guest can write to, without symlinks: parts on
+ * the host write there by path. */
 static int find_top(char **ret, struct problem *p)
 {
 	const char *dir = getenv("TMPDIR");
@@ -225,7 +225,7 @@ static int run_prove(const char *sbx, const struct opts *o)
 	return try_all(o, &w, &set);
 }
 
-/* sbx has checked the words; they are wrong only when another program runs this one. */
+/* sbx has checked the arguments; they are invalid only if another program runs this one. */
 static int parse_words(const char *sbx, int argc, char **argv)
 {
 	CLEANUP(opts_done) struct opts o = {0};

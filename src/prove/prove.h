@@ -20,7 +20,7 @@
 #define PROVE_MAX_TEXT 4096
 
 enum prove_verdict {
-	PROVE_FAIL, /* 0: what nobody has judged is red */
+	PROVE_FAIL, /* 0: an unjudged probe has failed */
 	PROVE_PASS,
 	PROVE_SKIP,
 	PROVE_N_VERDICTS,
@@ -28,11 +28,11 @@ enum prove_verdict {
 
 struct prove_result {
 	char *id;    /* GROUP/NAME; of one that was tried again recovery/X+GROUP/NAME */
-	char *group; /* the group in whose section it stands */
+	char *group; /* the group of its section */
 	char *title, *tried, *means;
-	char *inside, *outside; /* what was seen; empty when there was no such part */
-	char *why;		/* red: the reason; skipped: what was missing; green: empty */
-	char *next;		/* red: what to type next; else empty */
+	char *inside, *outside; /* output; empty without such a part */
+	char *why;		/* fail: the reason; skip: what was missing; pass: empty */
+	char *next;		/* fail: the command to run next; else empty */
 	enum prove_verdict verdict;
 	bool untried; /* the run was interrupted before; red, and not worth a word */
 	bool twin;    /* tried on the scratch twin */
@@ -44,13 +44,13 @@ struct prove_run {
 	char *sandbox, *id, *accel; /* accel: "kvm" or "tcg" */
 	char *template;
 	char *twin;   /* its name; NULL when there was none */
-	char *kernel; /* the guest's, by its template; NULL when that is gone */
+	char *kernel; /* the guest's, from its template; NULL if that was removed */
 	char *host;   /* "Linux 6.1.0-30-amd64 x86_64" */
 	char *version;
 	uint64_t begun_ms; /* since 1970 */
 	uint64_t took_ms;
 	bool quick;
-	bool cut; /* interrupted: what is missing was not tried */
+	bool cut; /* interrupted: missing probes were not tried */
 	struct prove_result *results;
 	size_t n;
 	size_t count[PROVE_N_VERDICTS];

@@ -54,6 +54,6 @@ char *prove_last_line(const char *text)
 {
 	const char *last = strrchr(text, '\n');
 
-	/* prove_clean leaves no empty line at the end */
+	/* prove_clean removes empty lines at the end */
 	return xstrdup(last ? last + 1 : text);
 }

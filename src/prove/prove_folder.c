@@ -52,7 +52,7 @@ int prove_folder_make(struct prove_folder *f, const char *top, struct err *err)
 
 void prove_folder_remove(struct prove_folder *f)
 {
-	/* A part may have left directories that cannot be looked into. */
+	/* A part may have left unreadable directories. */
 	const char *const argv[] = {"/bin/sh", "-c",
 		"rm -rf -- \"$1\" 2>/dev/null || { chmod -R u+rwX -- \"$1\"; rm -rf -- \"$1\"; }",
 		"sh", f->path, NULL};

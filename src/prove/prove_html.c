@@ -38,7 +38,7 @@ static const struct group {
 	{"recovery", "Recovery",
 		"The most important probes again after a stop, a suspend, kill -9 and a restart "
 		"of sbxd."},
-	{"", "Others", "Probes of unknown groups."}, /* last: takes what is left */
+	{"", "Others", "Probes of unknown groups."}, /* last: all other groups */
 };
 #define N_GROUPS ARRAY_LEN(groups)
 
@@ -76,7 +76,7 @@ static bool has_html(const char *text)
 	return text && text[0];
 }
 
-/* What nobody has judged is red, here too. */
+/* An unjudged probe has failed, here too. */
 static enum prove_verdict verdict_of(const struct prove_result *r)
 {
 	return !r->untried && r->verdict < PROVE_N_VERDICTS ? r->verdict : PROVE_FAIL;
@@ -137,7 +137,7 @@ static void put_head(struct page *p, struct slice css)
 	put_html(p, "\">\n");
 }
 
-/* The widths are numbers in the picture: a style attribute would need a looser policy. */
+/* The widths are attributes of the picture: a style attribute would need a looser policy. */
 static void put_bar(struct page *p, const size_t all[PROVE_N_VERDICTS])
 {
 	static const enum prove_verdict order[] = {PROVE_FAIL, PROVE_PASS, PROVE_SKIP};
@@ -184,7 +184,7 @@ static void put_verdict(struct page *p)
 	put_html(p, "</header>\n");
 }
 
-/* First of all, when there is no wall between guest and qemu. */
+/* First, if there is no isolation boundary between guest and QEMU. */
 static void put_accel(struct page *p)
 {
 	if (p->run->accel && strcmp(p->run->accel, "kvm") == 0)
@@ -268,7 +268,7 @@ static void put_ratio(struct page *p, size_t g)
 		(void)fprintf(p->out, "%zu/%zu", held, n);
 }
 
-/* The group that @name@ at the front names; N_GROUPS when it is none. */
+/* The group that @name@ at the front names; N_GROUPS if none. */
 static size_t placeholder_html(struct slice s, size_t *ret_n)
 {
 	for (size_t g = 0; g + 1 < N_GROUPS; g++) {
@@ -387,7 +387,7 @@ static void put_red(struct page *p)
 			put_probe(p, &p->run->results[i]);
 }
 
-/* What was skipped comes first: it is what a reader should know. The red ones stand above. */
+/* Skipped probes first: a reader should know them. The failed ones are above. */
 static void put_group(struct page *p, size_t g)
 {
 	static const enum prove_verdict order[] = {PROVE_SKIP, PROVE_PASS};

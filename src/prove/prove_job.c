@@ -120,7 +120,7 @@ static void take_text(struct prove_job *j)
 	char rest[4096] = {0};
 	ssize_t n = 1;
 
-	/* Bounded: one that never stops writing does not keep us here. */
+	/* Limited: a program that never stops writing must not block this loop. */
 	for (int i = 0; i < 64 && n > 0 && j->text_fd >= 0; i++) {
 		size_t room = sizeof(j->text) - j->n;
 
@@ -138,7 +138,7 @@ bool prove_job_look(struct prove_job *j)
 
 	if (!prove_job_runs(j))
 		return j->ended;
-	/* Asked before its output is taken: what it wrote before its end is then there. */
+	/* Checked before its output is read: then all output before its exit is available. */
 	(void)waitid(P_PID, (id_t)j->pid, &info, WEXITED | WNOHANG | WNOWAIT);
 	take_text(j);
 	if (info.si_pid == j->pid) {
@@ -166,7 +166,7 @@ void prove_job_end(struct prove_job *j)
 		return; /* all zero, or ended before */
 	if (j->pid > 0) {
 		(void)kill(-j->pid, SIGKILL);
-		(void)kill(j->pid, SIGKILL); /* it may not have come as far as setsid */
+		(void)kill(j->pid, SIGKILL); /* it may not have called setsid yet */
 		(void)waitpid(j->pid, NULL, 0);
 	}
 	close_all(j);

@@ -36,11 +36,11 @@ struct prove_job {
 };
 
 struct prove_job_spec {
-	const char *const *argv; /* the first is looked for in PATH */
+	const char *const *argv; /* the first is searched in PATH */
 	char *const *env;	 /* NULL: ours */
 	const char *dir;	 /* NULL: / */
 	bool piped;
-	unsigned seconds; /* 0: without its own bound */
+	unsigned seconds; /* 0: no timeout */
 };
 
 int prove_job_start(
@@ -51,11 +51,11 @@ static inline bool prove_job_runs(const struct prove_job *j)
 }
 /* At most PROVE_JOB_FDS of them; the caller's own fds of a piped one are not among them. */
 size_t prove_job_poll(const struct prove_job *j, struct pollfd *ret);
-/* True when it has ended, now or before. */
+/* Returns true if it has exited, now or before. */
 bool prove_job_look(struct prove_job *j);
-/* How long the next thing to do is away; -1: nothing is. */
+/* Time until the next deadline; -1: none. */
 int prove_job_wait_ms(const struct prove_job *j);
-/* Kills what is left of it, and closes. */
+/* Kills the rest of the group, and closes. */
 void prove_job_end(struct prove_job *j);
 /* Only waits, for at most its time: its status, or an error. */
 int prove_job_run(

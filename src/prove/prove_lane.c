@@ -14,7 +14,7 @@
 #include "lib/base/str.h"
 #include "prove_clean.h"
 
-#define MORE_TIME 4 /* times what a part may take, for one that was late */
+#define MORE_TIME 4 /* timeout factor for a part that was late */
 
 static void name_item(const struct prove_lane *l, struct prove_item *it)
 {
@@ -44,7 +44,7 @@ size_t prove_lane_add(
 	return l->n++;
 }
 
-/* It does something to the sandbox: nothing else continues there meanwhile. */
+/* It changes the sandbox: nothing else runs there meanwhile. */
 static bool is_recovery(const struct prove_item *it)
 {
 	return probe_is_recovery(it->p);
@@ -55,7 +55,7 @@ static bool is_again(const struct prove_lane *l, const struct prove_item *it)
 	return &l->items[it->owner] != it;
 }
 
-/* ---- an item ends ---- */
+/* ---- end of an item ---- */
 
 static void end_jobs(struct prove_item *it)
 {
@@ -79,7 +79,7 @@ static void end_item(struct prove_lane *l, struct prove_item *it, const char *mi
 		l->common->on_done(l->common->arg, it->res);
 }
 
-/* Where it continues behind a part that has ended. */
+/* Continues after a part has ended. */
 static void go_on(struct prove_lane *l, struct prove_item *it)
 {
 	if (!it->seen[PROBE_INSIDE].ran && it->p->part[PROBE_INSIDE])
@@ -131,9 +131,8 @@ static void before_ended(struct prove_lane *l, struct prove_item *it)
 		it->phase = PROVE_READY;
 }
 
-/* A machine that is busy makes parts late that are in order; a hole is found, or not, the second
- * time, which has more time: what made it late the first time may continue. What did harm is not
- * done twice. */
+/* On a busy machine correct parts may be late. The second attempt has more time and decides: the
+ * cause of the first delay may persist. A harmful part is not run twice. */
 static bool try_once_more(struct prove_lane *l, struct prove_item *it, int status)
 {
 	if (status != PROVE_JOB_LATE || it->once_more || is_recovery(it))
@@ -160,7 +159,7 @@ static void part_ended(struct prove_lane *l, struct prove_item *it, enum probe_p
 	if (part == PROBE_BEFORE)
 		before_ended(l, it);
 	else if (part == PROBE_INSIDE && status == PROVE_STATUS_SKIP)
-		end_item(l, it, NULL); /* there is nothing that outside could compare with */
+		end_item(l, it, NULL); /* the outside part has nothing to compare with */
 	else
 		go_on(l, it);
 }
@@ -231,8 +230,7 @@ static bool start_next_host(struct prove_lane *l)
 
 /* ---- parts in the guest ---- */
 
-/* What the part printed is there for the one outside. Without it that one finds no file, and
- * breaks. */
+/* Stores the part's output for the outside part. Without it that part finds no file, and fails. */
 static void keep_inside(const struct prove_item *it, struct slice out)
 {
 	AUTO_FREE char *path = xasprintf("%s/inside", it->dir);
@@ -274,7 +272,7 @@ static void ask_lane(struct prove_lane *l, struct prove_item *it)
 	prove_session_ask(&l->session, (uint32_t)(it - l->items), it->seconds, script);
 }
 
-/* The next that may go in: all `before` of the batch are through, and an owner comes last. */
+/* The next item to start: all `before` of the batch have ended, and an owner comes last. */
 static struct prove_item *next_ready(struct prove_lane *l)
 {
 	struct prove_item *owner = NULL;
@@ -348,7 +346,7 @@ static void next_batch(struct prove_lane *l)
 				    : is_recovery(other) || other->p->group != it->p->group)
 			break;
 	}
-	/* Its session would break with what is done to the sandbox. */
+	/* The changes to the sandbox would break its session. */
 	if (harm || is_recovery(it))
 		prove_session_close(&l->session);
 }
@@ -399,7 +397,7 @@ static void give_up_item(struct prove_lane *l, struct prove_item *it, const char
 
 void prove_lane_give_up(struct prove_lane *l, const char *why, bool untried)
 {
-	/* Those that were tried again first: their owner looks at them. */
+	/* Repeated items first: their owner depends on them. */
 	for (size_t i = 0; i < l->n; i++)
 		if (l->items[i].phase != PROVE_DONE && is_again(l, &l->items[i]))
 			give_up_item(l, &l->items[i], why, untried);

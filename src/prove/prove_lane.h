@@ -7,8 +7,8 @@
  *          and each outside part as soon as its inside part has finished, in parallel with the next
  *          inside part. A lane never blocks: prove_lane_step does all possible work,
  *          prove_lane_poll returns the descriptors to wait for.
- * Trust    inside results come from the guest. The verdict uses exit statuses as described in
- *          data/probes/README; a missing result is a failure.
+ * Trust    Results of inside parts come from the guest. The verdict uses exit statuses as described
+ *          in data/probes/README; a missing result is a failure.
  * Owns     Its items, the programs of their parts, its session. Results are the caller's.
  * Limits   One part on the host and one in the guest at a time.
  * See      prove_run.c
@@ -42,19 +42,19 @@ struct prove_seen {
 struct prove_item {
 	const struct probe *p;
 	struct prove_result *res;
-	size_t owner; /* the item of recovery that has it tried again; its own index otherwise */
+	size_t owner; /* the recovery item that repeats it; otherwise its own index */
 	enum prove_phase phase;
-	bool spared; /* tried again, and what should come before was omitted */
+	bool spared; /* repeated, and its `before` was omitted */
 	char tag[24];
 	char *dir;
 	struct prove_job *job[PROBE_N_PARTS];
 	struct prove_seen seen[PROBE_N_PARTS];
 	uint64_t asked_ms;
 	bool once_more;	  /* it was late, and is tried a second time */
-	unsigned seconds; /* that a part of it may take */
+	unsigned seconds; /* timeout of its parts */
 };
 
-/* What all lanes of a run share. */
+/* Shared by all lanes of a run. */
 struct prove_common {
 	const char *folder; /* of the run */
 	const char *sbx;    /* its path */
@@ -70,24 +70,24 @@ struct prove_common {
 struct prove_lane {
 	const struct prove_common *common;
 	struct prove_place place;
-	bool up;   /* its sandbox is there */
-	bool free; /* nothing of the run continues elsewhere: an item that is `alone` may begin */
+	bool up;   /* its sandbox is running */
+	bool free; /* no other lane is active: an item that is `alone` may begin */
 	struct prove_item *items;
 	size_t n;
 	size_t first, end;		 /* the batch */
-	struct prove_item *host, *guest; /* whose part runs there */
+	struct prove_item *host, *guest; /* items whose part runs there */
 	enum probe_part host_part;
 	struct prove_session session;
 };
 
-/* res is the caller's; owner: see above, SIZE_MAX for its own. Gives its index. */
+/* The caller owns res; owner: see above, SIZE_MAX for its own. Returns its index. */
 size_t prove_lane_add(
 	struct prove_lane *l, const struct probe *p, struct prove_result *res, size_t owner);
-/* Does what can be done now; false when all of it is done. */
+/* Does the work that is possible now; false if all of it is done. */
 bool prove_lane_step(struct prove_lane *l);
 size_t prove_lane_poll(const struct prove_lane *l, struct pollfd *ret);
 int prove_lane_wait_ms(const struct prove_lane *l);
-/* All that is not done becomes red, for this reason; `untried`: nobody needs to hear of it. */
+/* All unfinished items fail for this reason; `untried`: they are not reported. */
 void prove_lane_give_up(struct prove_lane *l, const char *why, bool untried);
 void prove_lane_done(struct prove_lane *l);
 
@@ -105,5 +105,5 @@ char *prove_script_make(
 
 /* ---- prove_verdict.c ---- */
 
-/* Fills the result out of what was seen; `missing`: why there is less, or NULL. */
+/* Fills in the result from the output; `missing`: why parts are missing, or NULL. */
 void prove_judge(const struct prove_lane *l, struct prove_item *it, const char *missing);

@@ -66,7 +66,7 @@ static void put_share(FILE *f, const json_t *w)
 	(void)fprintf(f, "%s\t%s\t%s\n", mode_of(w), api_str(w, "host"), api_str(w, "guest"));
 }
 
-/* Ends the stream and writes what it gathered. A restarted sandbox's facts replace the old ones. */
+/* Closes the stream and writes its text. Facts of a restarted sandbox replace the old ones. */
 static int save_text(FILE *f, char **text, const char *facts, const char *name, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", facts, name);

@@ -69,7 +69,7 @@ struct parser {
 	unsigned line;
 	const char *path;
 	struct err *err;
-	char *value[N_KEYS]; /* as it is being collected */
+	char *value[N_KEYS]; /* being collected */
 	unsigned at[N_KEYS]; /* the line where it began */
 };
 
@@ -142,7 +142,7 @@ static int take_key(struct parser *ps, struct slice line, size_t *ret_key)
 	return WRONG(ps, "unknown key '%.*s'", (int)MIN(n, (size_t)40), (const char *)line.p);
 }
 
-/* Up to the line of the first part, which is given. */
+/* Reads up to the line of the first part, which is returned. */
 static int read_header(struct parser *ps, struct slice *ret_part)
 {
 	struct slice line;
@@ -210,7 +210,7 @@ static int read_parts(struct parser *ps, struct slice line, struct probe *p)
 	return 0;
 }
 
-/* ---- what the values say ---- */
+/* ---- values ---- */
 
 static int take_again(struct parser *ps, char *text, struct probe *p)
 {
@@ -393,7 +393,7 @@ static int load_group(
 	return r;
 }
 
-/* A directory of the user's that is no group would never be tried. */
+/* A user's directory that is not a group would never be used. */
 static int check_folders(const char *folder, struct err *err)
 {
 	struct dirent **list = NULL;

@@ -40,7 +40,7 @@ struct probe {
 	unsigned group; /* index into probe_groups */
 	char *title, *tried, *means;
 	bool quick, twin, own;
-	bool alone; /* after all others of the run: it harms what sandboxes share */
+	bool alone; /* after all others of the run: it harms shared state */
 	unsigned seconds;
 	char *again[PROBE_MAX_AGAIN];
 	size_t n_again;
@@ -52,7 +52,7 @@ struct probes {
 	size_t n;
 };
 
-extern const char *const probe_groups[]; /* in the order of a report; ends with NULL */
+extern const char *const probe_groups[]; /* in report order; ends with NULL */
 extern const char *const probe_part_words[];
 
 /* The place of a group in probe_groups, or -1. */
@@ -60,13 +60,13 @@ int probe_group_find(const char *name);
 /* One file. `path` is what messages call it. *ret must be all zero. */
 int probe_parse(struct slice text, const char *group, const char *name, const char *path,
 	struct probe *ret, struct err *err) MUST_CHECK;
-/* It does something to the sandbox and looks what holds afterwards. */
+/* It changes the sandbox and checks what still holds afterwards. */
 bool probe_is_recovery(const struct probe *p);
 void probe_done(struct probe *p);
 
-/* All files of one directory; -ENOENT is no fault of the user's own. */
+/* Loads all files of one directory; a missing directory of the user is not an error. */
 int prove_probes_load(struct probes *set, const char *folder, bool own, struct err *err) MUST_CHECK;
-/* Both directories, and what one probe says about others. */
+/* Loads both directories, and checks references between probes. */
 int prove_probes_load_installed(struct probes *set, struct err *err) MUST_CHECK;
 int prove_probes_check(const struct probes *set, struct err *err) MUST_CHECK;
 void prove_probes_done(struct probes *set);

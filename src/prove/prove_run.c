@@ -37,7 +37,7 @@ struct prove {
 	char *tool, *tool_bytes;
 };
 
-/* ---- what is wanted ---- */
+/* ---- selection ---- */
 
 static bool is_in(const char *const *list, const char *word)
 {
@@ -93,7 +93,7 @@ static void add_probe(struct prove *pr, const struct probe *p)
 	}
 }
 
-/* Lanes point into the results, so that there must be room for all of them first. */
+/* Lanes point into the results, so all of them must be allocated first. */
 static void fill_lanes(struct prove *pr)
 {
 	size_t room = 0;
@@ -120,7 +120,7 @@ static int load_prelude(const char *name, char **ret, struct err *err)
 	return r == -ENOENT ? err_set(err, r, "incomplete installation: %s is missing", path) : r;
 }
 
-/* What only the probes of one group call; not every group has such a file. */
+/* Functions for the probes of one group; not every group has such a file. */
 static int load_group_preludes(struct prove_common *c, struct err *err)
 {
 	int r = 0;
@@ -272,7 +272,7 @@ static void on_done(void *arg, const struct prove_result *res)
 		pr->wish->on_done(pr->wish->arg, pr->run, res);
 }
 
-/* The lane of the twin continues when the twin is there, and ends when it cannot be. */
+/* The lane of the twin continues when the twin runs, and fails if it cannot be created. */
 static void look_twin(struct prove *pr)
 {
 	struct prove_lane *l = &pr->lane[LANE_TWIN];
@@ -326,7 +326,7 @@ static void loop_run(struct prove *pr)
 			wait_for_more(pr);
 	}
 	pr->run->cut = follow_caught();
-	/* From here on nobody may keep us from cleaning up. */
+	/* From here on no signal may interrupt the cleanup. */
 	follow_ignore();
 	for (size_t i = 0; i < N_LANES; i++)
 		prove_lane_give_up(&pr->lane[i], "interrupted before the probe", true);

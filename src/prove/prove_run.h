@@ -24,7 +24,7 @@ struct prove_wish {
 	const char *const *ids;
 	bool quick;
 	const char *echo_url; /* or NULL */
-	const char *twin;     /* one that exists, or NULL */
+	const char *twin;     /* an existing one, or NULL */
 	const char *top;      /* for the directory of the run; no guest can write to it */
 	/* The head can be shown: sandbox, accel and so on are known. */
 	void (*on_begin)(void *arg, const struct prove_run *run);
@@ -34,7 +34,7 @@ struct prove_wish {
 
 /* Whether the wish takes it. */
 bool prove_wants(const struct prove_wish *w, const struct probe *p);
-/* 0 when it was tried, whatever came of it; also when it was interrupted (ret->cut). */
+/* Returns 0 if probes were tried, whatever their results; also if interrupted (ret->cut). */
 int prove_run(const struct prove_wish *w, const struct probes *set, struct prove_run *ret,
 	struct problem *p) MUST_CHECK;
 void prove_run_done(struct prove_run *run);

@@ -84,7 +84,7 @@ void prove_env_free(char **env)
 	free(env);
 }
 
-/* What `before` gave, in lines that sh reads. */
+/* Output of `before`, in lines for sh. */
 static char *read_given(const struct prove_item *it)
 {
 	AUTO_FREE char *path = it->dir ? xasprintf("%s/given", it->dir) : NULL;

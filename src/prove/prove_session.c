@@ -54,7 +54,7 @@ static void push_session(struct prove_session *s)
 			s->left -= (size_t)n;
 		}
 	}
-	/* Its end says that the tool is whole; the driver's input stays open. */
+	/* Its end marks the tool as complete; the driver's input stays open. */
 	if (s->left == 0 && s->state == PROVE_SESSION_PUTTING)
 		fd_close(&s->job.to);
 }
@@ -65,7 +65,7 @@ void prove_session_open(struct prove_session *s)
 
 	str_random_hex(word, 8);
 	(void)snprintf(s->dir, sizeof(s->dir), "/run/sbx-prove-%s", word);
-	/* The agent may run the tool, and see nothing else there. */
+	/* The agent may execute the tool, but cannot list the directory. */
 	(void)snprintf(script, sizeof(script),
 		"umask 077 && mkdir %s && chmod 711 %s && cat >%s/sbx-probe && chmod 755 "
 		"%s/sbx-probe",
@@ -111,8 +111,8 @@ void prove_session_ask(
 	s->late_ms = clock_mono_ms() + seconds * 1000ull;
 }
 
-/* Its time is over: the driver kills it, and says so. One that does not say so either is given
- * up. */
+/* Its timeout expired: the driver kills it, and reports that. If the driver is silent too, the
+ * session is dropped. */
 static void call_off(struct prove_session *s)
 {
 	struct probe_ask ask = {.number = s->number};
@@ -151,7 +151,7 @@ int prove_session_wait_ms(const struct prove_session *s)
 	return s->late_ms > now ? (int)MIN(s->late_ms - now, (uint64_t)60000) : 0;
 }
 
-/* What `sbx exec` said, in one line. */
+/* The output of `sbx exec`, in one line. */
 static void say_end(struct prove_session *s)
 {
 	AUTO_FREE char *text = prove_clean(slice_of(s->job.text, s->job.n), 160);
@@ -169,7 +169,7 @@ static void say_end(struct prove_session *s)
 			text[0] ? ": " : "", text);
 }
 
-/* 1: what was asked is answered. */
+/* Returns 1 if the request was answered. */
 static int pull_session(struct prove_session *s, struct probe_answer *ret)
 {
 	uint8_t buf[4096];
@@ -184,7 +184,7 @@ static int pull_session(struct prove_session *s, struct probe_answer *ret)
 			return 0;
 		}
 		if (s->state == PROVE_SESSION_PUTTING)
-			continue; /* it has nothing to say */
+			continue; /* no data */
 		r = probe_reader_feed(&s->reader, &in, ret);
 		if (r < 0 || in.n > 0 || (r == 1 && (!s->asked || ret->number != s->number)) ||
 			!s->asked) {
@@ -221,7 +221,7 @@ bool prove_session_look(struct prove_session *s, struct probe_answer *ret)
 	return false;
 }
 
-/* Nobody there does it when the driver has not begun. */
+/* Otherwise, if the driver has not begun, the directory would stay. */
 static void remove_folder(struct prove_session *s)
 {
 	const char *const argv[] = {
@@ -237,7 +237,7 @@ void prove_session_close(struct prove_session *s)
 
 	if (s->state == PROVE_SESSION_CLOSED)
 		return;
-	/* The driver sees its end, kills its part and removes its directory. */
+	/* The driver sees end-of-file, kills its part and removes its directory. */
 	fd_close(&s->job.to);
 	while (prove_job_runs(&s->job) && clock_mono_ms() < until && !prove_job_look(&s->job)) {
 		struct pollfd p[PROVE_JOB_FDS];

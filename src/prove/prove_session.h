@@ -8,7 +8,7 @@
  *          driver removes the directory.
  * Trust    Responses come from the guest: lib/wire/guestapi/probe_frame.h. Unexpected data closes
  *          the session, and pending requests stay unanswered.
- * Owns     Its programs; prove_session_close ends them and waits a moment for the cleaning up.
+ * Owns     Its programs; prove_session_close stops them and waits a moment for their cleanup.
  * Limits   PROVE_SESSION_OPEN_S to open, the part's own seconds and PROVE_SESSION_GRACE_S for an
  *          answer.
  * Never    Starts a sandbox: the caller has checked that it is running.
@@ -29,7 +29,7 @@ enum prove_session_state {
 	PROVE_SESSION_CLOSED,
 	PROVE_SESSION_PUTTING, /* the tool */
 	PROVE_SESSION_OPEN,
-	PROVE_SESSION_BROKEN, /* `why` says how */
+	PROVE_SESSION_BROKEN, /* see `why` */
 };
 
 struct prove_session {
@@ -41,7 +41,7 @@ struct prove_session {
 	struct prove_job job;
 	struct probe_reader reader;
 	const uint8_t *sending;
-	uint8_t *own; /* what sending points to, when it is ours */
+	uint8_t *own; /* the buffer of sending, if owned */
 	size_t left;
 	bool asked;	 /* a part is under way */
 	bool called_off; /* and its time is over */
@@ -56,6 +56,6 @@ void prove_session_ask(
 	struct prove_session *s, uint32_t number, unsigned seconds, const char *script);
 size_t prove_session_poll(const struct prove_session *s, struct pollfd *ret);
 int prove_session_wait_ms(const struct prove_session *s);
-/* True and an answer to what was asked. It may have become broken instead. */
+/* Returns true and the answer to the request. The session may have become broken instead. */
 bool prove_session_look(struct prove_session *s, struct probe_answer *ret);
 void prove_session_close(struct prove_session *s);

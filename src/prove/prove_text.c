@@ -58,7 +58,7 @@ static void put_line(const struct prove_result *r)
 	(void)putchar('\n');
 }
 
-/* The reason is the last line of the part that it comes from: it is printed once. */
+/* The reason is the last line of its part: it is printed once. */
 static void put_part(const char *label, const char *text, const struct prove_result *r)
 {
 	size_t n = strlen(text), why = strlen(r->why);
@@ -149,7 +149,7 @@ static void put_heading(const char *group, const struct sum *s)
 	(void)putchar('\n');
 }
 
-/* Live, the lines have been seen: the sums are left, and what is red. */
+/* In live mode the lines were printed before: only the sums and the failures remain. */
 static void put_group(const struct prove_text *t, const struct prove_run *run, const char *group)
 {
 	struct sum s = count_text(run, group);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prove_text - the report of `sbx prove` for people, on stdout.
+ * prove_text - the report of `sbx prove` for users, on stdout.
  *
- * How      On a terminal each probe has its line as it ends, and a bar below; the reasons come at
- *          the end. Elsewhere all of it is printed at the end, by groups.
- * Trust    Results are clean (prove.h); names go through ui_put.
+ * How      On a terminal each probe gets a line when it ends, with a bar below; the reasons follow
+ *          at the end. Elsewhere everything is printed at the end, by groups.
+ * Trust    Results are clean (prove.h); names are printed with ui_put.
  * See      cmd_prove.c
  */
 #pragma once
@@ -13,7 +13,7 @@
 #include "prove.h"
 
 struct prove_text {
-	bool live; /* a terminal looks on */
+	bool live; /* stdout is a terminal */
 	bool verbose;
 	size_t n_done;
 };

@@ -66,7 +66,7 @@ static void add_option(struct words *w, const char *name, char *value)
 	add_own(w, value);
 }
 
-/* The rules that count for this sandbox alone; those for all count for the twin anyway. */
+/* The rules of this sandbox only; global rules apply to the twin anyway. */
 static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 {
 	AUTO_RULES struct rules rules = {0};
@@ -178,7 +178,7 @@ size_t prove_twin_poll(const struct prove_twin *t, struct pollfd *ret)
 	return t->state == PROVE_TWIN_MAKING ? prove_job_poll(&t->job, ret) : 0;
 }
 
-/* ---- its end ---- */
+/* ---- removal ---- */
 
 static void remove_sandbox(const char *sbx, const char *name)
 {
@@ -205,7 +205,7 @@ void prove_twin_remove(struct prove_twin *t)
 	t->state = PROVE_TWIN_NONE;
 }
 
-/* One of ours shares directories of a run, whatever its name is. */
+/* Our twins share directories of a run, whatever their names. */
 static bool is_left(const json_t *s)
 {
 	AUTO_FREE char *work = xasprintf(
@@ -218,7 +218,7 @@ static bool is_left(const json_t *s)
 	if (!str_ends(host, work) || !slash)
 		return false;
 	*slash = '\0';
-	/* Gone, or there without a run that holds it. */
+	/* Removed, or exists without a run that holds it. */
 	held.path = top;
 	return access(top, F_OK) < 0 || prove_folder_is_left(&held);
 }

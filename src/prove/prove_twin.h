@@ -27,7 +27,7 @@ enum prove_twin_state {
 	PROVE_TWIN_NONE,
 	PROVE_TWIN_MAKING,
 	PROVE_TWIN_UP,
-	PROVE_TWIN_FAILED, /* `why` says how */
+	PROVE_TWIN_FAILED, /* see `why` */
 };
 
 struct prove_twin {
@@ -39,7 +39,7 @@ struct prove_twin {
 	char why[300];
 };
 
-/* given: the name of one that exists, or NULL. */
+/* given: the name of an existing one, or NULL. */
 void prove_twin_start(struct prove_twin *t, const char *given, const struct prove_place *like,
 	const struct prove_folder *folder);
 void prove_twin_look(struct prove_twin *t);

@@ -49,7 +49,7 @@ static void set_verdict(char **field, char *value)
 	*field = value;
 }
 
-/* Red when one part is, else skipped when one is; green only when all are there and green. */
+/* Fails if one part fails, else is skipped if one is; passes only if all parts exist and pass. */
 static enum prove_verdict judge_parts(
 	const struct prove_item *it, const char *missing, char **ret_why)
 {
@@ -79,7 +79,7 @@ static enum prove_verdict judge_parts(
 	return v;
 }
 
-/* One of recovery is red when one that it has tried again is. */
+/* A recovery probe fails if a probe that it repeats fails. */
 static void judge_again(const struct prove_lane *l, struct prove_item *it)
 {
 	size_t own = (size_t)(it - l->items);

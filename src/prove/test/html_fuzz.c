@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a guest prints: in the page it opens no tag, ends no quote and moves nothing. */
+/* For any output of a guest: it opens no tag, ends no quote and has no layout effect. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	html_put(f, slice_of(data, size));
 	(void)fclose(f);
 	check(once, n_once);
-	/* What came out is UTF-8: the second time nothing of it is replaced but &. */
+	/* The output is UTF-8: a second pass replaces nothing but &. */
 	f = open_memstream(&twice, &n_twice);
 	if (!f)
 		abort();

@@ -61,7 +61,7 @@ static void what_is_not_utf8_is_replaced(void **state)
 		{"\xe0\x80\xbc", BAD BAD BAD},	       /* the same, longer */
 		{"\xf0\x80\x80\xbc", BAD BAD BAD BAD}, /* and longer */
 		{"\xed\xa0\x80", BAD BAD BAD},	       /* half of a pair */
-		{"\xf4\x90\x80\x80", BAD BAD BAD BAD}, /* behind the last */
+		{"\xf4\x90\x80\x80", BAD BAD BAD BAD}, /* after the last */
 		{"\xef\xbf\xbe", BAD},
 	};
 

@@ -13,7 +13,7 @@
 
 #define EVIL "</pre><script>alert(1)</script>\"'\x01\xff\xe2\x80\xae"
 
-/* Writable, of the block that it stands in. */
+/* Writable, with the lifetime of the block. */
 #define S(text) ((char[]){text})
 
 static char title[] = "title of it", tried[] = "trying", means[] = "meaning", inside[] = "in there",

@@ -143,7 +143,7 @@ static void test_control_characters_go(void **state)
 	probe_done(&p);
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static char top[64];
 
