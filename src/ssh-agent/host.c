@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's agent: one question at a time. When it breaks the protocol or does not answer this
- * process ends, and the keeper starts another one with a new connection. */
+/* The host's agent: one request at a time. If it violates the protocol or does not answer, this
+ * process exits, and the keeper starts another one with a new connection. */
 #include "ssh_agent.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ void host_forget(struct ssh_agent *a, const struct stream *s)
 	if (a->asker != s)
 		return;
 	a->asker = NULL;
-	/* Half a request cannot be taken back. */
+	/* A partly sent request cannot be withdrawn. */
 	if (a->at_out < a->n_out && a->at_out > 0 && a->out != ask_list)
 		lost_host(a, "request canceled while it was sent");
 	bool is_unsent = a->at_out == 0 && a->out != ask_list;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-ssh-agent: what a sandbox may ask of the host's SSH agent. Started by the keeper in the
- * jail of profile JAIL_SSH_AGENT. */
+/* sbx-ssh-agent: filters a sandbox's requests to the host's SSH agent. The keeper starts it in the
+ * jail JAIL_SSH_AGENT. */
 #include "ssh_agent.h"
 
 #include <stdio.h>

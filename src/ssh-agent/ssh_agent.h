@@ -23,7 +23,7 @@
 #include "lib/secret/sshagent/sshagent.h"
 
 #define SSH_AGENT_ASK_MS 45000	/* for VERDICT: the keeper gives a person 30 s */
-#define SSH_AGENT_HOST_MS 60000 /* for the host's agent, which may ask a person too */
+#define SSH_AGENT_HOST_MS 60000 /* for the host's agent, which may prompt the user */
 #define SSH_AGENT_WRITE_MS 10000
 
 enum ssh_agent_ev {
@@ -41,17 +41,17 @@ enum stream_state {
 	STREAM_FREE,
 	STREAM_READ,   /* a request is awaited */
 	STREAM_WAIT,   /* for its turn at the host's agent */
-	STREAM_HOST,   /* the host's agent has been asked */
-	STREAM_ASK,    /* the keeper has been asked */
-	STREAM_WRITE,  /* the answer goes out */
-	STREAM_CLOSED, /* the keeper is still to be told */
+	STREAM_HOST,   /* the host's agent was queried */
+	STREAM_ASK,    /* the keeper was queried */
+	STREAM_WRITE,  /* sending the answer */
+	STREAM_CLOSED, /* the report to the keeper is due */
 };
 
 struct stream {
 	enum stream_state state;
 	uint32_t id, gen;
 	int fd;
-	uint64_t order; /* of its waiting */
+	uint64_t order; /* position in the queue */
 	bool may_sign;	/* VERDICT was yes: the next question is for the signature */
 	uint8_t *in;	/* length and request */
 	size_t n_in;
@@ -73,7 +73,7 @@ struct ssh_agent {
 	/* the host's agent */
 	int host_fd;
 	bool is_busy;	      /* an answer is awaited */
-	struct stream *asker; /* NULL: it has gone, the answer is for nobody */
+	struct stream *asker; /* NULL: closed, the answer is dropped */
 	struct loop_timer host_timer;
 	uint8_t *in;
 	size_t n_in;
@@ -83,24 +83,24 @@ struct ssh_agent {
 
 /* control.c */
 extern const struct control_ops ssh_agent_control;
-/* Says what is due about a stream, or later when the keeper does not read. */
+/* Sends due reports of a stream, or later if the keeper does not read. */
 void control_report(struct ssh_agent *a, struct stream *s);
 
 /* stream.c */
 void stream_open(struct ssh_agent *a, uint32_t id, int fd);
 void stream_on_event(struct ssh_agent *a, struct loop_key key, uint32_t events);
 void stream_on_timer(struct ssh_agent *a, struct loop_key key);
-/* What the host's agent has said to its question. */
+/* Handles the answer of the host's agent. */
 void stream_on_host(struct ssh_agent *a, struct stream *s, struct slice answer);
-/* -EBADMSG: nobody asked that. */
+/* -EBADMSG: there is no such request. */
 int stream_on_verdict(struct ssh_agent *a, uint32_t ask_id, bool allowed) MUST_CHECK;
 
 /* host.c */
 int host_begin(struct ssh_agent *a, int fd) MUST_CHECK;
-/* Asks for the first stream that waits, when nothing else is under way. */
+/* Sends the request of the first waiting stream, if none is under way. */
 void host_serve(struct ssh_agent *a);
 void host_on_event(struct ssh_agent *a, uint32_t events);
-/* The stream has gone. */
+/* The stream was closed. */
 void host_forget(struct ssh_agent *a, const struct stream *s);
 
 /* selftest.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client in the guest says, one request after the other. */
+/* Requests of a client in the guest, one after the other. */
 #include "ssh_agent.h"
 
 #include <errno.h>
@@ -45,13 +45,13 @@ static void close_stream(struct ssh_agent *a, struct stream *s)
 	free(TAKE(s->in));
 	free(TAKE(s->out));
 	s->state = STREAM_CLOSED;
-	s->ask_due = false; /* VERDICT for it, if it was said, finds nobody */
+	s->ask_due = false; /* a late VERDICT for it is ignored */
 	s->closed_due = true;
 	control_report(a, s);
 }
 
-/* Only what this state waits for: a guest that sends more waits in its socket. A hang-up is
- * always told. */
+/* Only the input of this state: further requests wait in the socket. A hang-up is always
+ * reported. */
 static void enter_stream(
 	struct ssh_agent *a, struct stream *s, enum stream_state state, uint64_t ms)
 {
@@ -74,7 +74,7 @@ void stream_open(struct ssh_agent *a, uint32_t id, int fd)
 	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN && !s; i++)
 		if (a->streams[i].state == STREAM_FREE)
 			s = &a->streams[i];
-	/* The keeper counts too, and gives no more than there is room for. */
+	/* The keeper has the same limit, and opens no more streams than there is room for. */
 	if (!s || fd_set_nonblock(fd, true) < 0) {
 		fd_close(&fd);
 		control_quit(&a->control, CONTROL_EXIT_KEEPER);
@@ -216,7 +216,7 @@ void stream_on_timer(struct ssh_agent *a, struct loop_key key)
 	refuse_stream(a, s);
 }
 
-/* ---- what the others say ---- */
+/* ---- answers of the agent and the keeper ---- */
 
 static void ask_keeper(struct ssh_agent *a, struct stream *s, const struct sshagent_key *key,
 	const struct sshagent_request *req)
@@ -248,7 +248,7 @@ static void on_list(struct ssh_agent *a, struct stream *s, struct slice list)
 			refuse_stream(a, s);
 		return;
 	}
-	/* What is kept is no longer than what came. */
+	/* The filtered list is not longer than the original. */
 	AUTO_FREE uint8_t *kept = xmalloc(list.n + LENGTH + 1);
 	struct wr wr = wr_init(kept, list.n + LENGTH + 1);
 
@@ -270,7 +270,7 @@ void stream_on_host(struct ssh_agent *a, struct stream *s, struct slice msg)
 
 int stream_on_verdict(struct ssh_agent *a, uint32_t ask_id, bool allowed)
 {
-	/* Later than we waited, or its stream has gone: that is no fault. */
+	/* Arrived after the timeout, or its stream was closed: not a violation. */
 	if (ask_id == 0 || ask_id > a->n_asks)
 		return -EBADMSG;
 	for (size_t i = 0; i < SSH_AGENT_MAX_OPEN; i++) {

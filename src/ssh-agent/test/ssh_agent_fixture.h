@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ssh_agent_fixture - a jailed sbx-ssh-agent between a keeper and a guest that are the test, and a
- * real ssh-agent.
+ * ssh_agent_fixture - a jailed sbx-ssh-agent with a real ssh-agent; keeper and guest are the test.
  *
- * How      make_world starts ssh-agent with two keys in a temporary folder; rig_up starts the
+ * How      make_world starts ssh-agent with two keys in a temporary directory; rig_up starts the
  *          program under test, and client runs a command whose SSH_AUTH_SOCK is the guest's socket
  *          while the keeper is played.
  * Trust    Test program only.
@@ -127,7 +126,7 @@ struct rig {
 	int keeper, guest; /* guest: listens where the guest's clients connect */
 	uint32_t n_opened;
 	unsigned n_closed, n_asked;
-	bool yes;     /* what the keeper says to each ASK */
+	bool yes;     /* the keeper's answer to each ASK */
 	bool is_mute; /* the keeper does not answer */
 	struct ssh_agent_ask ask;
 	uint32_t ask_id;
@@ -294,7 +293,7 @@ static void turn(struct rig *r, int ms)
 	}
 }
 
-/* Runs a command as the guest would; gives its exit status. */
+/* Runs a command as the guest would; returns its exit status. */
 static int client(struct rig *r, const char *command)
 {
 	AUTO_FREE char *sock = in_folder("guest.sock");

@@ -50,7 +50,7 @@ static void test_ssh_keygen_signs_after_a_yes(void **state)
 					"2>/dev/null; test -e t.sig"),
 		0);
 	assert_int_equal(r.n_asked, 2);
-	r.yes = true; /* a key that is not allowed is not even asked about */
+	r.yes = true; /* a denied key is not even asked about */
 	assert_int_not_equal(
 		client(&r, "ssh-keygen -q -Y sign -f b.pub -n file t 2>/dev/null; test -e t.sig"),
 		0);
@@ -124,7 +124,7 @@ static void test_ssh_logs_in(void **state)
 	rig_down(&r);
 }
 
-/* Everything that would change the agent is refused, and the agent is as before. */
+/* All requests that would change the agent are denied, and the agent is unchanged. */
 static void test_the_agent_cannot_be_changed(void **state)
 {
 	struct rig r;
@@ -173,7 +173,7 @@ static void test_nonsense_of_the_guest(void **state)
 		fd = open_pair(&r);
 		assert_int_equal(send(fd, msg, sizeof(msg), 0), (int)sizeof(msg));
 		assert_true(says_failure(fd));
-		/* and the next request is read all the same, byte by byte */
+		/* and the next request is still read, byte by byte */
 		for (size_t i = 0; i < 5; i++)
 			assert_int_equal(send(fd, &"\0\0\0\1\x1b"[i], 1, 0), 1);
 		assert_true(says_failure(fd));
@@ -248,8 +248,8 @@ static bool is_signature(int fd)
 	return n <= sizeof(rest) && recv(fd, rest, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* While the keeper thinks about one signature the others are served; without its yes nothing is
- * signed, and who leaves is forgotten. */
+/* While the keeper decides about one signature the others are served; without its permission
+ * nothing is signed, and a closed stream is forgotten. */
 static void test_nothing_is_signed_before_the_yes(void **state)
 {
 	static uint8_t list[4096], request[4096];
@@ -279,7 +279,7 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 
 	while (r.n_closed == n_closed)
 		turn(&r, WAIT_MS);
-	assert_int_equal(ssh_agent_answer_ask(r.keeper, r.ask_id, true), 0); /* for nobody */
+	assert_int_equal(ssh_agent_answer_ask(r.keeper, r.ask_id, true), 0); /* dropped */
 	assert_int_equal(ssh_agent_answer_ask(r.keeper, first, true), 0);
 	assert_true(is_signature(fd));
 	/* the same client again, and again */
@@ -293,14 +293,14 @@ static void test_nothing_is_signed_before_the_yes(void **state)
 	}
 	(void)close(fd);
 	rig_down(&r);
-	/* a verdict about what was never asked */
+	/* a verdict without a request */
 	rig_up(&r, NULL, NULL);
 	assert_int_equal(ssh_agent_answer_ask(r.keeper, 1, true), 0);
 	assert_int_equal(rig_exit(&r), 4);
 }
 
-/* A client that does not ask for the list first, as ssh-keygen does, but says the key that it
- * may not use. */
+/* A client that does not list the keys first, unlike ssh-keygen, but names a key that it may not
+ * use. */
 static void test_a_key_that_is_not_listed_signs_nothing(void **state)
 {
 	static uint8_t request[4096];
@@ -316,7 +316,7 @@ static void test_a_key_that_is_not_listed_signs_nothing(void **state)
 	size_t n = fread(blob, 1, sizeof(blob), f);
 
 	(void)fclose(f);
-	rig_up(&r, "other", NULL); /* it is this key, and it works where it may */
+	rig_up(&r, "other", NULL); /* the same key works where it is allowed */
 	fd = open_pair(&r);
 	size_t len = sign_request(request, sizeof(request), slice_of(blob, n));
 
@@ -334,7 +334,7 @@ static void test_a_key_that_is_not_listed_signs_nothing(void **state)
 	rig_down(&r);
 }
 
-/* Two wait at once, and each gets its own verdict. */
+/* Two wait at the same time, and each gets its own verdict. */
 static void test_a_verdict_is_for_one(void **state)
 {
 	static uint8_t list[4096], request[4096];
@@ -393,12 +393,12 @@ static void test_bad_agents(void **state)
 		int status; /* 0: the guest hears FAILURE and the process lives */
 	} rows[] = {
 		{"\0\0\0\1\5", 5, 0},			   /* FAILURE */
-		{"\0\0\0\5\x0c\0\0\0\1", 9, 0},		   /* a key that is not there */
-		{"\0\0\0\6\x0c\0\0\0\0x", 10, 0},	   /* something behind the list */
+		{"\0\0\0\5\x0c\0\0\0\1", 9, 0},		   /* an unknown key */
+		{"\0\0\0\6\x0c\0\0\0\0x", 10, 0},	   /* trailing data after the list */
 		{"\0\0\0\5\x0c\xff\xff\xff\xff", 9, 0},	   /* too many keys */
 		{"\0\0\0\0", 4, 5},			   /* no length */
 		{"\xff\xff\xff\xff", 4, 5},		   /* too long */
-		{"", 0, 5},				   /* the end */
+		{"", 0, 5},				   /* end-of-file */
 		{"\0\0\0\5\x0c\0\0\0\0\0\0\0\1\5", 14, 5}, /* speaks unasked */
 	};
 
@@ -438,8 +438,7 @@ static void test_a_keeper_that_breaks_the_protocol(void **state)
 	assert_int_equal(chan_send_plain(r.keeper, SSH_AGENT_OPEN, 1, 0), 0); /* before CONFIG */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
-	assert_int_equal(
-		chan_send_plain(r.keeper, SSH_AGENT_CLOSED, 1, -1), 0); /* not its to say */
+	assert_int_equal(chan_send_plain(r.keeper, SSH_AGENT_CLOSED, 1, -1), 0); /* not permitted */
 	assert_int_equal(rig_exit(&r), 4);
 	rig_up(&r, NULL, NULL);
 	fd_close(&r.keeper);
