@@ -14,7 +14,7 @@
 #include "lib/base/process/inventory.h"
 #include "lib/base/mem.h"
 
-/* ---- what edge and egress report to the parts above them ---- */
+/* ---- callbacks of edge and egress to the parts above them ---- */
 
 static void edge_ready(struct keeper *k)
 {
@@ -187,8 +187,6 @@ static void read_signal(struct keeper *k)
 		write_inventory(k);
 }
 
-/* ---- events of a VM or a child that was replaced ---- */
-
 static bool machine_is_live(const struct keeper *k, struct loop_key key)
 {
 	return k->vmm && k->vmm_gen == key.gen;
@@ -219,8 +217,6 @@ static bool selftest_is_live(const struct keeper *k, struct loop_key key)
 	(void)key;
 	return k->selftest->child.pidfd >= 0;
 }
-
-/* ---- the table ---- */
 
 struct event_row {
 	bool (*is_live)(const struct keeper *k, struct loop_key key); /* NULL: always */

@@ -86,7 +86,7 @@ static void load_spec(struct keeper *k, const char *id)
 		die("%s", err_text(&err, r));
 }
 
-/* Before anything is started: what is started later is born there. */
+/* Before any child is started: children inherit it. */
 static void enter_cgroup(struct keeper *k)
 {
 	const struct jail_cgroup_limits limits = {
@@ -147,7 +147,7 @@ static void run_loop(struct keeper *k)
 	}
 }
 
-/* `sbx-keeper --selftest`: does KVM really run a machine here? One line, exit status 0 or 1. */
+/* `sbx-keeper --selftest`: checks that KVM really runs a VM. One line, exit status 0 or 1. */
 static int run_selftest(struct keeper *k)
 {
 	AUTO_FREE char *run_dir = paths_get(PATHS_RUNTIME, NULL);
@@ -163,7 +163,7 @@ static int run_selftest(struct keeper *k)
 
 struct options {
 	const char *id;
-	const char *state; /* which installation it is of, for who reads the command line */
+	const char *state; /* its installation, for readers of the process list */
 	const char *jail;  /* the list of this program is tried */
 	bool selftest, cold, make_image, pool;
 	struct make_options make;
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
 	open_loop(&k);
 	open_links(&k);
 	if (!o.pool)
-		netpolicy_init(&k); /* else with the claim */
+		netpolicy_init(&k); /* else at the claim */
 	run_loop(&k);
 	jail_cgroup_leave(&k.cgroup);
 	return 0;

@@ -21,7 +21,7 @@
 #define KEEPER_ORIGIN_VIOLATIONS 3
 #define KEEPER_ORIGIN_CRASHES 10 /* unexpected exits, per host and run */
 #define KEEPER_MAX_BLAMED 64	 /* hosts whose origins did wrong */
-#define KEEPER_ORIGIN_TOKENS 32	 /* of one origin, until it has heard of them */
+#define KEEPER_ORIGIN_TOKENS 32	 /* of one origin, unanswered */
 #define KEEPER_MAX_GIVEN 64	 /* values last released to one origin */
 
 struct origin;
@@ -96,6 +96,6 @@ struct origins {
 	/* Orders a connection at egress. -EAGAIN: again when egress takes messages. */
 	int (*open_socket)(
 		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange);
-	/* Starts the program with its end of the channel; tests have another one. */
+	/* Starts the program with its end of the channel; tests replace it. */
 	int (*spawn)(struct keeper *k, int sock, struct jail_child *ret, struct err *err);
 };

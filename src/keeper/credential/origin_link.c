@@ -44,7 +44,7 @@ static struct origin *origin_of(struct keeper *k, const struct worker *w)
 	return &k->origins->list[w->idx];
 }
 
-/* ---- who did wrong ---- */
+/* ---- violations ---- */
 
 static struct blamed *find_blamed(struct keeper *k, const char *host, uint16_t port)
 {

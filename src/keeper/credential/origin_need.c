@@ -58,8 +58,6 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return all == 0;
 }
 
-/* ---- the facts ---- */
-
 static void put_request(struct release_facts *f, const struct origin *o, struct edge_ask *ask)
 {
 	const struct origin_exchange *ex = origins_first_waiting(o);
@@ -81,7 +79,7 @@ static void put_connection(struct keeper *k, struct release_facts *f, const stru
 	if (!c)
 		return;
 	f->is_verified = !is_zero(need->cert, sizeof(need->cert));
-	/* Again: the policy may be another one than when it was connected. */
+	/* Again: the policy may have changed since the connection. */
 	f->address_passed = conns_may_lead(k, o, c);
 	f->connected = (struct release_target){o->host, o->port};
 }
@@ -104,8 +102,6 @@ static struct release_facts get_facts(struct keeper *k, const struct origin *o,
 	put_connection(k, &f, o, need);
 	return f;
 }
-
-/* ---- deciding ---- */
 
 static void refuse_need(
 	struct keeper *k, struct origin *o, enum origin_which which, const char *why)

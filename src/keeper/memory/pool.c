@@ -22,7 +22,7 @@ void pool_on_ready(struct keeper *k)
 	link_progress(k, 70, "waiting for a sandbox");
 }
 
-/* Starts what the guest waits for. The network starts while the guest works on /setup. */
+/* Starts the workers of the guest. The network starts while the guest works on /setup. */
 static int go_on(struct keeper *k, struct err *err)
 {
 	int r = start_share(k, err);

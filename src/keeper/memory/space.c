@@ -23,8 +23,6 @@ int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need)
 	return writes && free < need;
 }
 
-/* ---- places ---- */
-
 /* A remote file system that does not respond must not block the keeper. */
 static bool is_local(const char *path)
 {
@@ -94,8 +92,6 @@ static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret
 	}
 }
 
-/* ---- writes ---- */
-
 static bool has_written(struct keeper *k)
 {
 	pid_t share = k->has_share ? k->share.child.pid : 0;
@@ -105,8 +101,6 @@ static bool has_written(struct keeper *k)
 	k->space->written = now;
 	return before != UINT64_MAX && now > before + SPACE_WRITES;
 }
-
-/* ---- pause and continue ---- */
 
 static void look_later(struct keeper *k, bool is_far)
 {

@@ -46,7 +46,7 @@ struct suspend_file {
 int suspend_file_begin(const char *dir, char **ret_new, struct err *err) MUST_CHECK;
 /* Stores size and time of the disks. */
 int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
-/* Writes all but `state` and `memory`. The VM still runs: a full disk loses nothing. */
+/* Writes all files except `state` and `memory`. The VM still runs: a full disk loses nothing. */
 int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
 /* qemu has exited: updates image.json in place and renames the directory. */
 int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err) MUST_CHECK;

@@ -64,8 +64,6 @@ const char *warm_open(struct keeper *k, char *why, size_t n)
 	return why;
 }
 
-/* ---- disks ---- */
-
 void warm_remove_disks(const struct keeper *k)
 {
 	for (enum image_part i = IMAGE_ROOT; i < IMAGE_N_PARTS; i++) {
@@ -94,8 +92,6 @@ void warm_take_disks(struct keeper *k)
 		image_remove(k->image_key);
 	warm_boot_instead(k, err_text(&err, r));
 }
-
-/* ---- memory ---- */
 
 int warm_check(struct keeper *k, struct err *err)
 {
@@ -229,8 +225,6 @@ bool warm_holds_setup(struct keeper *k)
 	trust_send_early(k);
 	return k->has_share && !k->warm->is_share_there;
 }
-
-/* ---- failures ---- */
 
 void warm_fail(struct keeper *k, const char *why)
 {

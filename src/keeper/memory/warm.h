@@ -29,7 +29,7 @@
 
 #define KEEPER_WARM_MS_KVM clock_limit_ms(15000)
 #define KEEPER_WARM_MS_TCG clock_limit_ms(60000)
-#define KEEPER_MAKE_MS clock_limit_ms(180000) /* from the start to the image */
+#define KEEPER_MAKE_MS clock_limit_ms(180000) /* from the start to the snapshot */
 #define KEEPER_PARK_TRIES 100		      /* while the guest gets ready; */
 #define KEEPER_PARK_GAP_MS 100		      /* with a pause between two */
 #define KEEPER_SETTLE_MS \

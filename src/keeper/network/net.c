@@ -317,7 +317,7 @@ int net_open_socket(struct keeper *k, const struct origin *o, uint32_t want, uin
 	return 0;
 }
 
-/* An allowed name that leads where no rule allows: known only when egress has resolved it. */
+/* An allowed name with an address that no rule allows: known only after egress has resolved it. */
 static void note_refused_address(
 	struct keeper *k, const struct edge_ask *ask, const struct egress_result *result)
 {

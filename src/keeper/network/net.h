@@ -25,7 +25,7 @@ struct net_ask {
 	struct asked *what;
 };
 
-/* An allowed one that egress has. */
+/* An allowed ask that egress handles. */
 struct exchange {
 	struct asked *what; /* NULL: free */
 	uint32_t gen;

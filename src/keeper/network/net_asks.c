@@ -18,8 +18,6 @@
 #define MAX_GEN (UINT32_MAX >> PLACE_BITS)
 static_assert(EGRESS_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
-/* ---- asks ---- */
-
 static struct net_ask *nth_ask(struct net *n, size_t i)
 {
 	return &n->asks[(n->first + i) % EDGE_MAX_ASKS];
@@ -68,8 +66,6 @@ void asks_clear(struct net *n)
 	}
 	n->first = n->n_asks = 0;
 }
-
-/* ---- exchanges ---- */
 
 void exchanges_init(struct net *n)
 {

@@ -114,8 +114,6 @@ void netpolicy_init(struct keeper *k)
 	}
 }
 
-/* ---- to egress ---- */
-
 static int send_resolver(struct keeper *k)
 {
 	AUTO_FREE char *text = NULL;
@@ -200,8 +198,6 @@ void netpolicy_check_host(struct keeper *k)
 	if (k->netpolicy->locals_due)
 		k->netpolicy->locals_due = send_locals(k) < 0;
 }
-
-/* ---- reload ---- */
 
 static void answer_reloads(struct keeper *k, const char *text)
 {

@@ -74,7 +74,7 @@ static int make_listener(struct keeper_port *p)
 	fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* A sandbox that was stopped a moment ago has left connections that are still ending. */
+	/* A sandbox that was just stopped has left connections that are still closing. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (sa.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
@@ -118,7 +118,7 @@ static bool is_same(const struct keeper_port *a, const struct keeper_port *b)
 	return a->host_port == b->host_port && a->port == b->port && strcmp(a->ip, b->ip) == 0;
 }
 
-/* Moves one that is open to its place in a new list. */
+/* Moves an open port to its slot in a new list. */
 static void take_over(struct listener *to, struct listener *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -61,7 +61,7 @@ int ports_set(struct keeper *k, const struct keeper_ports *wanted) MUST_CHECK;
 void ports_close(struct keeper *k);
 /* Sends the list of ports to sbxd. */
 int ports_send(struct keeper *k, int sock, uint32_t id) MUST_CHECK;
-/* Waits for connections, or does not, as things are now. */
+/* Enables or disables the listeners, depending on the current state. */
 void ports_watch(struct keeper *k);
 void ports_on_accept(struct keeper *k, const struct loop_event *ev);
 /* All connections are over. */

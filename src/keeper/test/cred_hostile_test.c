@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Origins, an egress and a vault that lie, break off, or speak out of turn. */
+/* Origins, an egress and a vault that send false data, disconnect, or violate the order. */
 #include "cred_rig.h"
 
 #include <errno.h>
@@ -472,7 +472,7 @@ static void a_vault_that_is_locked(void **state)
 	rig_ask(1, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
 	assert_false(rig_must_answer(1));
 	assert_string_equal(rig_verdict.reason, "cannot use credential demo: the vault is locked");
-	/* it is asked again, and then it works */
+	/* requested again, and then it works */
 	cred_answer_list();
 	RIG_UNTIL(rig_k.vault->is_current);
 	rig_ask(2, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);

@@ -26,7 +26,7 @@ static void what_is_bound_is_opened(void **state)
 	assert_true(rig_verdict.opened);
 	assert_int_equal(rig_msg.fd, -1);
 	rig_must_be_quiet(rig_egress);
-	/* others are as they were */
+	/* others are unchanged */
 	rig_ask(2, EDGE_ASK_TUNNEL, "good.example", 443);
 	rig_must_get(rig_egress, EGRESS_OPEN);
 	assert_true(rig_must_answer(2));
@@ -51,7 +51,7 @@ static void plain_text_is_refused(void **state)
 	assert_false(rig_must_answer(4));
 	assert_int_equal(cred_n_origins, 0);
 	rig_must_be_quiet(rig_egress);
-	/* without the item it is a host like others */
+	/* without the item it is an ordinary host */
 	cred_n_items = 0;
 	cred_changed();
 	rig_ask(5, EDGE_ASK_HTTP, CRED_HOST, 80);
@@ -199,7 +199,7 @@ static void without_a_record_there_is_no_release(void **state)
 	assert_false(value.given);
 	assert_string_equal(value.text, release_text(RELEASE_RECORD));
 	rig_must_be_quiet(cred_vault);
-	/* nor is anything opened */
+	/* nor is anything intercepted */
 	cred_ask(3, CRED_HOST, "GET");
 	assert_false(rig_must_answer(3));
 	rig_ask(4, EDGE_ASK_TUNNEL, CRED_HOST, cred_port);
@@ -336,7 +336,7 @@ static void the_policy_ends_an_origin(void **state)
 	cred_run_down(&run);
 }
 
-/* A rule about the address its connection has, or a pin that leads elsewhere now. */
+/* A rule about the address of its connection, or a changed pin. */
 static void the_policy_of_an_address_ends_an_origin(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -437,7 +437,7 @@ static void an_origin_that_does_not_read(void **state)
 	cred_run_down(&run);
 }
 
-/* ---- what servers are verified by ---- */
+/* ---- CA certificates for servers ---- */
 
 static void put_extra(const char *path, const char *text)
 {

@@ -16,7 +16,7 @@
 
 static int pipe_fd = -1;
 
-/* A service that programs log in to, and a vault without anything. */
+/* A service with logins, and an empty vault. */
 static void put_login(void)
 {
 	AUTO_FREE char *path = xasprintf("%s/services/acct.conf", rig_dir);

@@ -462,7 +462,7 @@ static void a_sandbox_may_use_its_own(void **state)
 	assert_null(creds_find(creds, "api.demo.example", 443));
 	assert_false(creds_has_host(creds, "api.model.example"));
 	assert_int_equal(creds_find(creds, "other.example", 8443)->has, ORIGIN_HAS_SECRET);
-	/* a credential of the user's own hosts is not a service's, whatever its name */
+	/* a credential for the user's own hosts does not belong to a service, whatever its name */
 	(void)add_custom("demo", "mine.example", "%s");
 	join();
 	assert_non_null(creds_find(creds, "mine.example", 443));

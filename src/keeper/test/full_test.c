@@ -339,7 +339,7 @@ static void a_memory_that_takes_too_long_is_kept(void **state)
 	must_be_kept();
 }
 
-/* There is no program sbx-edge here. */
+/* sbx-edge does not run here. */
 static void a_memory_is_kept_until_all_is_there_that_it_needs(void **state)
 {
 	put_memory();
@@ -410,7 +410,7 @@ static void programs_that_are_restored_have_their_own_time(void **state)
 	assert_true(rig_k.boot_timer.at_ms >= clock_mono_ms() + KEEPER_WAKE_MS - 1000);
 }
 
-/* R10B3: the next machine waited for a share that it had from its start on. */
+/* Regression R10B3: the next VM waited for a share that it had from its start on. */
 static void a_machine_that_boots_instead_is_not_woken(void **state)
 {
 	rig_k.state.phase = KEEPER_STARTING;

@@ -59,7 +59,7 @@ static void the_maker_writes_to_its_draft_only(void **state)
 		rig_sealed_open(false, fresh, O_WRONLY | O_CREAT), JAIL_SEALS ? EACCES : 0);
 }
 
-/* R10B1: its parent is read-only for the sealed maker, which left the empty directory. */
+/* Regression R10B1: the sealed maker left an empty directory in its read-only parent. */
 static void the_spawner_removes_what_is_left_of_a_draft(void **state)
 {
 	AUTO_FREE char *draft = in_store(".draft"), *file = in_store(".draft/memory");

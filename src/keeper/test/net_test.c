@@ -324,7 +324,7 @@ static void a_pause_gives_the_burst_back(void **state)
 		rig_ask(i, EDGE_ASK_DNS, "good.example", 0);
 		assert_true(rig_must_answer(i));
 	}
-	/* Not one of them had to wait: most of that second is left. */
+	/* None of them had to wait: most of that second is left. */
 	assert_true(rig_k.net->spent_us + 500000 <
 		    clock_mono_us() + KEEPER_ASK_BURST * (1000000 / KEEPER_ASK_RATE));
 }

@@ -91,7 +91,7 @@ static void an_old_machine_in_the_same_batch_does_not_end_the_new_one(void **sta
 	assert_int_equal(kill(vmm_child(rig_k.vmm)->pid, 0), 0);
 }
 
-/* The machine of now is heard. */
+/* Events of the current VM are handled. */
 static void the_end_of_the_machine_itself_counts(void **state)
 {
 	struct loop_event ends[2];
@@ -104,7 +104,7 @@ static void the_end_of_the_machine_itself_counts(void **state)
 	assert_int_equal(rig_k.state.phase, KEEPER_STOPPED);
 }
 
-/* A monitor that still has a deadline sets its timer for this machine only. */
+/* A monitor that still has a deadline sets its timer for this VM only. */
 static void a_timer_of_an_old_machine_is_dropped(void **state)
 {
 	struct loop_event ev = {.key = {.kind = EV_TIMER_VMM}};

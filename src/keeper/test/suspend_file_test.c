@@ -144,7 +144,7 @@ static void it_is_used_once(void **state)
 	assert_false(is_there(SUSPEND_USED));
 }
 
-/* The machine did not run after all. */
+/* The VM did not run after all. */
 static void what_was_not_used_is_put_back(void **state)
 {
 	struct suspend_file f;
@@ -202,7 +202,7 @@ static int fill_behind(bool prepared)
 	if (enter_small_disk() < 0 || suspend_file_begin(dir, &path, &err) < 0)
 		return 1;
 	if (!prepared) {
-		f.has_ca = false; /* image.json alone */
+		f.has_ca = false; /* only image.json */
 		fill_disk();
 		return prepare(&f, &err) == -ENOSPC ? 0 : 2;
 	}
@@ -291,7 +291,7 @@ static void a_damaged_description_is_refused(void **state)
 	for (size_t i = 0; i < n; i++) {
 		text[i] ^= 1;
 		assert_int_equal(file_save(path, slice_of(text, n), NULL), 0);
-		/* A digit of the state's own size or hash is for who compares it with the file. */
+		/* A digit of the state's own size or hash is checked against the file only. */
 		if (suspend_file_open(dir, KEY, &f, NULL) == 0)
 			assert_true(memcmp(f.saved, good.saved, sizeof(f.saved)) != 0 ||
 				    f.at_ms != good.at_ms || !f.has_ca);

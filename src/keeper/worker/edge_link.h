@@ -55,7 +55,7 @@ void edge_on_event(struct keeper *k, const struct loop_event *ev);
 void edge_on_exit(struct keeper *k);
 void edge_on_timer(struct keeper *k);
 void edge_kill(struct keeper *k);
-/* Takes fd. Gives the number of the stream. */
+/* Takes fd. Returns the number of the stream. */
 int edge_open_stream(struct keeper *k, const char *path, int fd, const struct stream_kind *kind,
 	uint32_t *ret_stream) MUST_CHECK;
 /* The process runs; and it has reached the guest. */

@@ -35,7 +35,7 @@ struct egress_link {
 	struct worker worker;
 	const struct egress_ops *ops;
 	struct egress_config config; /* pins and proxy, as read last */
-	uint64_t lost_ms;	     /* since when there is none that has a policy */
+	uint64_t lost_ms;	     /* since when no egress with a policy exists */
 	uint32_t n_sent, n_loaded;   /* POLICY messages, over all egresses; equal: all loaded */
 	bool has_policy;	     /* this egress has loaded a policy */
 	struct loop_timer load_timer;
@@ -48,7 +48,7 @@ void egress_start(struct keeper *k);
 void egress_on_event(struct keeper *k, const struct loop_event *ev);
 void egress_on_exit(struct keeper *k);
 void egress_kill(struct keeper *k);
-/* Kills it, and another one is started: for one that does not do its work. */
+/* Kills and restarts an egress that does not work. */
 void egress_restart(struct keeper *k, const char *why);
 bool egress_is_alive(const struct keeper *k);
 /* Egress has a policy and accepts exchanges. */

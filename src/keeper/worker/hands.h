@@ -27,9 +27,9 @@ struct keeper;
 
 int hands_start(struct keeper *k, struct err *err) MUST_CHECK;
 int hands_seal(struct keeper *k, struct err *err) MUST_CHECK;
-/* Its Landlock part again, with less. waits: a machine of the pool. */
+/* Its Landlock part again, with less access. waits: a VM of the pool. */
 int hands_seal_files(struct keeper *k, bool waits, struct err *err) MUST_CHECK;
-/* The socket and the directory of the running sandbox go. */
+/* Removes the socket and the directory of the running sandbox. */
 void hands_leave(struct keeper *k);
 /* The workspaces, then the mounts in the agent's home. */
 const struct spec_workspace *hands_nth_mount(const struct keeper *k, size_t i);
@@ -52,5 +52,5 @@ int hands_policy(struct keeper *k, struct err *err) MUST_CHECK;
 int hands_publish(struct keeper *k, struct err *err) MUST_CHECK;
 /* The snapshot for this start no longer exists. */
 void hands_drop_image(struct keeper *k);
-/* The spec of the sandbox that claimed this machine of the pool: read by both. Once. */
+/* The spec of the sandbox that claimed this VM of the pool: read by both processes, once. */
 int hands_claim(struct keeper *k, struct err *err) MUST_CHECK;

@@ -42,8 +42,6 @@ static struct loop_key event_key(const struct worker *w, uint8_t kind)
 	return (struct loop_key){.kind = kind, .gen = w->gen, .idx = w->idx};
 }
 
-/* ---- start ---- */
-
 int worker_spawn_jailed(struct keeper *k, const struct worker_ops *ops, char *const *argv, int sock,
 	struct jail_child *ret, struct err *err)
 {
@@ -115,8 +113,6 @@ void worker_restart(struct keeper *k, struct worker *w)
 	loop_timer_set(&k->loop, &w->timer, now + gap, (struct loop_key){.kind = ops->ev_timer});
 }
 
-/* ---- exit ---- */
-
 static void reap_worker(struct keeper *k, struct worker *w, const char *why)
 {
 	loop_del(&k->loop, w->sock);
@@ -161,8 +157,6 @@ static void end_violator(struct keeper *k, struct worker *w, const char *what)
 	w->violations++;
 	w->ops->on_violation(k, w);
 }
-
-/* ---- messages ---- */
 
 static int check_hello(const struct ipc_msg *msg, struct err *err)
 {

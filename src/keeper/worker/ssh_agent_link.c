@@ -58,7 +58,7 @@ void ssh_agent_on_exit(struct keeper *k)
 	worker_on_exit(k, &k->ssh_agent->worker);
 }
 
-/* The next client starts another one, until there were too many. */
+/* The next client starts another one, up to a limit. */
 static void count_violation(struct keeper *k, struct worker *w)
 {
 }
@@ -177,7 +177,7 @@ static const char *what_text(enum ssh_agent_what what)
 	return what == SSH_AGENT_LOGIN ? "login as" : what == SSH_AGENT_FILE ? "file for" : "data";
 }
 
-/* Whether it is in the log: without that there is no signature. */
+/* Whether it was recorded: without a record nothing is signed. */
 static bool record_sign(
 	struct keeper *k, const struct ssh_agent_ask *ask, bool allowed, const char *why)
 {
