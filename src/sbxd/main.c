@@ -182,7 +182,7 @@ static void set_up(struct sbxd *d)
 	ballast_look(state, true);
 	if (loop_init(&d->loop) < 0)
 		die("cannot create the event loop: %s", strerror(errno));
-	/* Before anything is read that a guest may have had a part in. */
+	/* Before any input that a guest may have influenced. */
 	seal_process();
 	open_signals(d);
 	watch_fd(d, spawner_pidfd(), SBXD_EV_SPAWNER);
@@ -319,7 +319,7 @@ static void sbxd_done(struct sbxd *d)
 	fd_close(&d->signal_fd);
 	loop_done(&d->loop);
 	store_close(d->store);
-	if (!d->failed) /* else it dies with this process */
+	if (!d->failed) /* otherwise it is killed with this process */
 		spawner_stop();
 	fd_close(&d->lock_fd);
 }

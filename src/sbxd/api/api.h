@@ -27,7 +27,7 @@ void api_on_frozen(
 	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_frozen *frozen);
 void api_on_ports(struct sbxd *d, struct keeper *k, uint32_t ask);
 
-/* api_create.c, at the start of sbxd: removes what creates have left that were not answered. */
+/* api_create.c, at the start of sbxd: removes sandboxes of creates that were not answered. */
 void api_create_sweep(struct sbxd *d);
-/* ref_check.c, at the start of sbxd: stores for each sandbox what its guest can write. */
+/* ref_check.c, at the start of sbxd: stores for each sandbox the paths that its guest can write. */
 int ref_places_open(struct sbxd *d, struct err *err) MUST_CHECK;

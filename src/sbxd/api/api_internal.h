@@ -10,7 +10,7 @@
 
 struct json_t;
 
-/* api_reply.c. `hint` is what to type next, or NULL. */
+/* api_reply.c. `hint` is the command to run next, or NULL. */
 void api_fail(struct sbxd *d, struct conn *c, int status, const char *code, const char *message,
 	const char *hint);
 void api_refuse(struct sbxd *d, struct conn *c, int status, const char *code, const char *message);

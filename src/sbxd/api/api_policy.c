@@ -97,8 +97,6 @@ void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *re
 	api_fail_errno(d, c, r, &err);
 }
 
-/* ---- policy check ---- */
-
 static const char *why_name(enum policy_why why)
 {
 	static const char *const names[] = {

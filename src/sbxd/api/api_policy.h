@@ -17,10 +17,10 @@ struct json_t;
 struct policy;
 struct sbxd;
 
-/* As the keeper of that sandbox reads it; NULL: for all. NULL when there is none. */
+/* The policy for the keeper of that sandbox; NULL: for all. Returns NULL if there is none. */
 struct policy *api_load_policy(const char *sandbox);
 struct json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule);
-/* Whether these rules can be added; else replies. */
+/* Returns true if these rules can be added; else replies. */
 bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n);
 /* Adds all or none of them, with one change of the policy. Takes ownership of the rules; `list`
  * gets an object for each, as in the reply of POST /v1/policy/rules. */

@@ -18,7 +18,7 @@
 #define MAX_EFFECTIVE 1000 /* rules that a change of the preset can list */
 #define MAX_LISTED 20	   /* rules in a reply; their number is included */
 
-/* Answers when there are no rules to change. */
+/* Replies if there are no rules to change. */
 static bool need_rules(struct sbxd *d, struct conn *c)
 {
 	struct err err = {0};

@@ -242,7 +242,7 @@ static json_t *list_to_json(const struct spec_port *v, size_t n)
 	return list;
 }
 
-/* The first of `more` that is in the way of one that exists, or of another of `more`. */
+/* The first of `more` that conflicts with an existing one, or with another of `more`. */
 static int check_new(
 	const struct spec *spec, const struct spec_port *more, size_t n, struct err *err)
 {

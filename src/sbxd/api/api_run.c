@@ -17,7 +17,7 @@
 #define EXEC_ERROR_FRAME 20 /* PROTOCOL.exec */
 #define EXEC_ERROR_STATUS 126
 
-/* The call's wish, else the sandbox's own, else the setting. */
+/* The call's value, else the sandbox's, else the setting. */
 static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err)
 {
 	AUTO_SETTINGS struct settings set = {0};

@@ -2,9 +2,9 @@
 /*
  * api_template - templates lose their names, and the disks of sandboxes become layers.
  *
- * How      A template is published by the command line; only what depends on all sandboxes is done
- *          here. The disks of a sandbox that runs are frozen by its keeper; of one that does not,
- *          under its lock, by a rename: the next start makes a new top.
+ * How      The command line publishes a template; only the part that depends on all sandboxes is
+ *          done here. The keeper freezes the disks of a running sandbox. Of a stopped one they are
+ *          frozen under its lock, by a rename: the next start creates a new top.
  * Trust    As api.h.
  */
 #include <errno.h>
@@ -40,8 +40,6 @@ void api_template_rm(struct sbxd *d, struct conn *c, const struct api_request *r
 	templates_collect(d);
 	conn_reply(d, c, 204, NULL);
 }
-
-/* ---- freeze ---- */
 
 static char *disk_file(const char *id, size_t disk, size_t n)
 {

@@ -44,8 +44,6 @@ int ref_each_row(struct sbxd *d, store_row_fn *fn, void *arg, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* ---- at registration ---- */
-
 struct look {
 	struct run_ref_seen seen;
 	struct err *err;
@@ -86,8 +84,6 @@ int ref_check(struct sbxd *d, const struct vault_ref *ref, struct err *err)
 	run_ref_seen_done(&l.seen);
 	return r;
 }
-
-/* ---- for each execution ---- */
 
 int ref_places_save(const struct spec *spec, struct err *err)
 {

@@ -16,7 +16,7 @@ struct way {
 	const char *typed;
 	char *link[WALK_MAX_LINKS];
 	size_t n;
-	char *at; /* where it leads */
+	char *at; /* its target */
 	struct err *err;
 };
 

@@ -31,7 +31,7 @@ struct images {
 
 void images_init(struct images *im, void (*on_made)(struct sbxd *d));
 void images_done(struct sbxd *d);
-/* The sandbox runs, and was booted for lack of an image. */
+/* The sandbox runs, and was booted for lack of a snapshot. */
 void images_want(struct sbxd *d, const char *id, const char *accel);
 /* The same for machines with the numbers of `like`. */
 void images_want_class(

@@ -27,7 +27,7 @@ void templates_pin_row(struct sbxd *d, struct spec *spec)
 	if (spec->template_id[0])
 		return;
 	templates_pin(spec);
-	/* No new generation: the spec did not change, only the id became known. */
+	/* No new generation: the spec did not change, only the id was determined. */
 	if (spec->template_id[0] && store_update(d->store, spec, spec->generation, &err) < 0) {
 		log_warn("cannot pin %s to its template: %s", spec->name, err.text);
 		spec->template_id[0] = '\0';

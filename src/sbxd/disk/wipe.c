@@ -141,7 +141,7 @@ static bool run_wipe(struct sbxd *d, struct wipe *w)
 	return loop_add(&d->loop, w->pidfd, EPOLLIN, key) == 0;
 }
 
-/* Lets those that wait begin, as far as there is room. */
+/* Starts waiting wipes, up to the limit. */
 static void run_next(struct sbxd *d)
 {
 	for (size_t i = 0; i < WIPE_MAX && d->wipes->n_running < WIPE_AT_ONCE; i++) {

@@ -35,7 +35,7 @@ void wipes_done(struct sbxd *d);
 bool wipe_is_running(struct sbxd *d, const char *id);
 void wipe_start(struct sbxd *d, const char *id);
 void wipe_on_exit(struct sbxd *d, const struct loop_event *ev);
-/* The few small things in the runtime directory of a sandbox that does not run. */
+/* Removes the small files in the runtime directory of a stopped sandbox. */
 void wipe_runtime(const char *id);
 /* Its directory and its spec. */
 int wipe_sandbox(const char *id) MUST_CHECK;

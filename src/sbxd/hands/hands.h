@@ -57,7 +57,7 @@ int hands_seal(struct err *err) MUST_CHECK;
 /* sbx-keeper of a sandbox, with its channel. */
 int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 	struct hands_child *ret, struct err *err) MUST_CHECK;
-/* sbx-keeper that makes a memory image. */
+/* Starts sbx-keeper to create a snapshot. */
 int hands_maker(const struct hands_image *w, int log_fd, struct hands_child *ret,
 	struct err *err) MUST_CHECK;
 /* sbx-vault-run with the vault's socket and its end of our channel. */

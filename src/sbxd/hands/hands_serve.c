@@ -92,7 +92,7 @@ static int give_child(pid_t pid, struct worker_msg *a, struct err *err)
 	return 0;
 }
 
-/* `what` is in the message. */
+/* The message has `what`. */
 static int start_program(const char *what, char *const *argv, bool whole_env,
 	const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
@@ -171,7 +171,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	rd_cstr(&rd, w.accel, sizeof(w.accel));
 	if (rd_finish(&rd) < 0 || !are_fds(q, 0))
 		return -EBADMSG;
-	/* Words that sbxd has from others: no is the answer, and not the end of sbxd. */
+	/* Texts that sbxd got from others: rejected, without stopping sbxd. */
 	if (!is_word(w.template) || !is_word(w.accel))
 		return err_set(err, -EINVAL, "no snapshot: wrong template or accelerator");
 	return start_program("keeper", argv, false, q, a, err);
@@ -262,7 +262,7 @@ static void remember_keeper(const char *id)
 	adopted[i].pidfd = TAKE_FD(pidfd);
 }
 
-/* Any other is known by its command line: `--id ID`, and the state directory. */
+/* Any other process is identified by its command line: `--id ID`, and the state directory. */
 static bool is_keeper(pid_t pid)
 {
 	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid), *state = child_state_option();

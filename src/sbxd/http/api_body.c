@@ -248,7 +248,7 @@ static int take_end(json_t *o, uint64_t now_ms, struct rule *rule, struct err *e
 	if ((span && until) || !json_is_integer(span ? span : until))
 		return err_set(err, -EINVAL, "for_ms or until must be a number of milliseconds");
 	v = json_integer_value(span ? span : until);
-	/* A hundred years are for ever. */
+	/* A hundred years count as no limit. */
 	if (v < 1 || (span && v > 3155760000000) || v > 253402300799999)
 		return err_set(err, -EINVAL, "%s is out of range", span ? "for_ms" : "until");
 	rule->until_ms = span ? now_ms + (uint64_t)v : (uint64_t)v;

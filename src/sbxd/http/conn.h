@@ -109,7 +109,7 @@ void conn_start_watch(struct sbxd *d, struct conn *c);
 /* Sends one chunk to a watcher. A slow watcher is closed; then returns false. */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);
 size_t conn_unsent(const struct conn *c);
-/* Something changed about this sandbox; NULL: for all who wait. */
+/* This sandbox changed; NULL: for all waiting connections. */
 void conns_wake(struct sbxd *d, const char *id);
 /* The connection that sent the request `ask_id` to the keeper of `id`; NULL if it was closed. */
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id);

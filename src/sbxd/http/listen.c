@@ -59,7 +59,7 @@ int listen_lock(struct err *err)
 	return TAKE_FD(fd);
 }
 
-/* The number of passed fds when they are meant for this process, else 0. */
+/* Returns the number of fds that were passed to this process, else 0. */
 static uint64_t count_passed(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
@@ -129,6 +129,6 @@ void listen_end(int fd)
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.sock");
 
 	(void)unlink(path);
-	/* Also for those who have found the name already: refused, and not left in a queue. */
+	/* Also for clients that have resolved the name: refused, and not left in a queue. */
 	(void)shutdown(fd, SHUT_RD);
 }

@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include "lib/base/err.h"
 
-#define LISTEN_LOCK_MS 3000 /* for the one before, which is just ending */
+#define LISTEN_LOCK_MS 3000 /* for the previous one, which is exiting */
 
-/* Makes a directory 0700 if need be; refuses one of another user or open to others. */
+/* Creates a directory 0700 if needed; rejects one of another user or open to others. */
 int listen_check_folder(const char *dir, struct err *err) MUST_CHECK;
 /* An fd that holds the lock, or -EBUSY. */
 int listen_lock(struct err *err) MUST_CHECK;

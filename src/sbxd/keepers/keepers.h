@@ -85,7 +85,7 @@ struct keepers {
 void keepers_init(struct keepers *ks, const struct keeper_ops *ops);
 /* Closes the channels; the keepers continue. */
 void keepers_done(struct sbxd *d);
-/* After a start of sbxd: finds those that live, notes those that died. */
+/* After a start of sbxd: finds running keepers, notes dead ones. */
 int keepers_adopt(struct sbxd *d, struct err *err) MUST_CHECK;
 void keeper_on_message(struct sbxd *d, const struct loop_event *ev);
 void keeper_on_exit(struct sbxd *d, const struct loop_event *ev);

@@ -10,10 +10,10 @@
 #define KEEPER_HELLO_MS clock_limit_ms(5000) /* from spawn to the first state */
 #define KEEPER_LEAST_STOP_MS clock_limit_ms(2000)
 #define KEEPER_GRACE_MS \
-	clock_limit_ms(5000) /* for one that is at work on its stop, or has closed its channel */
+	clock_limit_ms(5000) /* for a keeper that is stopping, or has closed its channel */
 #define KEEPER_RETRY_MS 100
 #define KEEPER_BIRTH_MS clock_limit_ms(3000) /* from fork to its lock */
-#define KEEPER_BURST 64 /* messages of one keeper before others get their turn */
+#define KEEPER_BURST 64			     /* messages of one keeper before others are handled */
 
 /* pool.c */
 void pool_on_state(struct sbxd *d, struct keeper *k);
@@ -60,7 +60,7 @@ void keeper_note_qemu(struct keeper *k, uint32_t pid);
  * -ESRCH. */
 int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
 
-/* keeper_table.c: also one that waits in the pool. */
+/* keeper_table.c: also finds keepers in the pool. */
 struct keeper *keeper_find_any(struct sbxd *d, const char *id);
 /* A free slot, filed under id; NULL when the table is full. */
 struct keeper *keeper_new(struct sbxd *d, const char *id);
@@ -69,5 +69,5 @@ void keeper_close_channel(struct sbxd *d, struct keeper *k);
 /* Put the fds of a slot into the loop. */
 int keeper_watch_channel(struct sbxd *d, struct keeper *k) MUST_CHECK;
 int keeper_watch_exit(struct sbxd *d, struct keeper *k) MUST_CHECK;
-/* For the next thing that is due: another try to reach it, or its killing. */
+/* Sets the timer for the next due action: another connection attempt, or the kill. */
 void keeper_set_timer(struct sbxd *d, struct keeper *k);

@@ -230,7 +230,7 @@ static bool end_now(struct sbxd *d, struct keeper *k)
 	return true;
 }
 
-/* A sandbox that waits for its machine, and has none now. */
+/* A sandbox that waited for its VM, and has none now. */
 static void start_without(struct sbxd *d, const char *id, enum spec_accel accel)
 {
 	AUTO_ROW struct store_row row = {0};

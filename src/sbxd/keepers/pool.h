@@ -64,7 +64,7 @@ struct pool {
 	struct loop_timer timer;
 };
 
-/* Before keepers are adopted: removes what another sbxd has left. */
+/* Before keepers are adopted: removes unclaimed VMs of another sbxd. */
 void pool_sweep(struct sbxd *d);
 /* Stops and removes the waiting VMs. */
 void pool_done(struct sbxd *d);
@@ -76,8 +76,8 @@ void pool_on_timer(struct sbxd *d);
 /* Numbers of VMs: claimable, and wanted. */
 void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
 
-/* Gives a new sandbox the id of a machine that fits, if there is one. pool_take when it is in
- * the registry. */
+/* Gives a new sandbox the id of a matching VM, if there is one. Call pool_take when it is in the
+ * registry. */
 void pool_offer(struct sbxd *d, struct spec *spec);
 void pool_take(struct sbxd *d, const char *id);
 /* Returns true if a VM was waiting for the sandbox and continues. False: start the sandbox; the

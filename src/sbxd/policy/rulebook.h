@@ -24,7 +24,7 @@ struct rulebook {
 	struct rules rules;
 	bool exists;
 	struct err fault;  /* empty: none */
-	uint64_t revision; /* another one after every change */
+	uint64_t revision; /* changes with every change */
 	bool fresh;	   /* rules are from the file in `seen` */
 	struct stat seen;
 	char *prepared; /* a file that waits for its commit */
@@ -33,17 +33,17 @@ struct rulebook {
 
 void rulebook_done(struct rulebook *b);
 void rulebook_refresh(struct rulebook *b);
-/* As rulebook_refresh; -ENOENT or -EBADMSG with a sentence when there are no rules to change. */
+/* As rulebook_refresh; returns -ENOENT or -EBADMSG if there are no rules to change. */
 int rulebook_need(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Drops uncommitted changes in memory. */
 void rulebook_abandon(struct rulebook *b);
 int rulebook_prepare(struct rulebook *b, struct err *err) MUST_CHECK;
 int rulebook_commit(struct rulebook *b, struct err *err) MUST_CHECK;
-/* Takes the file away: everything is denied then. -ENOENT when there is none. */
+/* Removes the file: everything is denied then. -ENOENT if there is none. */
 int rulebook_erase(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Removes files that a crash left behind. Must be called first. */
 void rulebook_clean(void);
-/* The text of the file, on the heap. -ENOENT when there is none. */
+/* The text of the file, on the heap. -ENOENT if there is none. */
 int rulebook_text(char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
 /* New rules in memory: from a given text, or from a preset of the installation. */
 int rulebook_import(struct rulebook *b, struct slice text, const char *name, uint64_t now_ms,

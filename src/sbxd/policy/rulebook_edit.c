@@ -297,7 +297,7 @@ void rulebook_drop_over(struct rules *rules, uint64_t now_ms)
 
 /* ---- presets ---- */
 
-/* The groups that are not a preset's stay; map gives their new numbers, 0 for those that go. */
+/* Groups that are not a preset's stay; map has their new numbers, 0 for removed ones. */
 static void drop_preset_groups(struct rules *rules, size_t *map)
 {
 	size_t to = 0;

@@ -20,7 +20,7 @@ extern const char *const rulebook_presets[RULEBOOK_N_PRESETS + 1]; /* NULL at th
 
 /* Selects rules: by id, or by scope and optionally effect and resources. */
 struct rulebook_match {
-	const char *id;	     /* NULL: the others count */
+	const char *id;	     /* NULL: the other fields apply */
 	const char *sandbox; /* NULL: rules for every sandbox */
 	bool any_effect;
 	enum rule_effect effect;

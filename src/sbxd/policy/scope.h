@@ -14,7 +14,7 @@
 #include "src/sbxd/state/state.h"
 #include "lib/base/err.h"
 
-/* to NULL: the rules go. *ret_n is how many there are. */
+/* to NULL: the rules are removed. *ret_n is their number. */
 int scope_prepare(struct sbxd *d, const char *sandbox, const char *to, uint64_t *ret_n,
 	struct err *err) MUST_CHECK;
 /* Returns 0 also if there was nothing to do. */

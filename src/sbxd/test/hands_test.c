@@ -272,7 +272,7 @@ static void a_stranger_is_not_signalled(void **state)
 	for (enum hands_signal s = HANDS_TERM; s < HANDS_N_SIGNALS; s++)
 		hands_signal(other.pidfd, s);
 	assert_true(runs(other.pidfd));
-	/* nor together with one that may be, which it does not save */
+	/* nor together with a permitted one, which it does not save */
 	hands_kill_keeper(mine.pidfd, other.pidfd);
 	assert_true(runs(other.pidfd) && has_ended(mine.pidfd));
 	q = (struct worker_msg){.kind = HANDS_SIGNAL, .n = 1, .n_fds = 1, .fds = {other.pidfd}};
@@ -322,8 +322,8 @@ static void a_keeper_that_was_connected_to_is_killed_whatever_its_words_are(void
 	end_alike(&c);
 }
 
-/* The kernel names who called listen() last. A compromised keeper has that done by a child, whose
- * number a stranger may have when the next sbxd connects. */
+/* The kernel names the last process that called listen(). A compromised keeper lets a child do
+ * that, whose number another process may have when the next sbxd connects. */
 static void a_stranger_that_listens_for_a_keeper_is_not_signalled(void **state)
 {
 	AUTO_FREE char *folder = paths_get(PATHS_RUNTIME, "s/" STALE_ID);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_internal - what vault_link.c (socket, process, steps) takes from vault_channels.c,
- * vault_ops.c and vault_spawn.c. vault_channels.c uses vault_ops.c.
+ * vault_internal - functions of vault_channels.c, vault_ops.c and vault_spawn.c for vault_link.c
+ * (socket, process, steps). vault_channels.c uses vault_ops.c.
  */
 #pragma once
 

@@ -70,7 +70,7 @@ static void drop_channel(struct sbxd *d, const char *why)
 	}
 	v->phase = VAULT_PHASE_START;
 	v->is_blocked = false;
-	/* of one that was here before: its death is seen only here */
+	/* of an earlier vault: its exit is detected only here */
 	if (v->child.pidfd < 0)
 		delay_next(v);
 	vault_ops_lost(d, why);
@@ -139,7 +139,7 @@ static void send_queued(struct sbxd *d)
 
 /* ---- messages of the vault ---- */
 
-/* Another vault is started when the next thing needs one. */
+/* Another vault is started when the next request needs one. */
 static int replace_vault(struct vault_link *v, const char *why)
 {
 	log_info("replacing the vault: %s", why);

@@ -189,7 +189,7 @@ static void go_on_sweeping(struct sbxd *d, const struct vault_op *list)
 	}
 }
 
-/* ---- who hears of an answer ---- */
+/* ---- receivers of an answer ---- */
 
 /* Returns true if one of sbxd's own was among them: more requests may follow. */
 bool vault_ops_hand_out(struct sbxd *d)
