@@ -279,7 +279,7 @@ static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot
 
 static void put_bytes(struct edge *e, struct conn *c, struct slice bytes)
 {
-	/* Only a DNS query can be longer than its queue: the others have a window's room. */
+	/* Only a DNS query can exceed its queue: the others have a window's room. */
 	if (bufq_put(&c->in, bytes) != bytes.n) {
 		conn_reset(e, c);
 		return;

@@ -257,8 +257,6 @@ void conn_note_room(struct edge *e, struct conn *c)
 	net->room = c;
 }
 
-/* ---- the memory budget ---- */
-
 size_t budget_used;
 
 bool budget_is_over(const struct edge *e)

@@ -25,7 +25,7 @@ void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);
 /* Its question, if not sent yet, is not sent any more. */
 void asks_forget(struct edge *e, struct conn *c);
 void asks_flush(struct edge *e);
-/* Takes an answered question out of the table: -EBADMSG when there is none like it. */
+/* Removes an answered ask from the table; -EBADMSG if it does not exist. */
 int asks_take(struct edge *e, uint32_t id, struct asked *ret) MUST_CHECK;
 
 /* The memory budget. budget_used is counted by budget_alloc.c, which only sbx-edge has. */
@@ -75,7 +75,7 @@ void conn_ask_tunnel(struct edge *e, struct conn *c);
 /* Reports to the keeper what edge blocked itself; the connection gets no answer. While one report
  * is unanswered, another of the same connection is dropped: one entry is enough. */
 void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, const char *fault);
-/* The same for a connection without a target: host is canonical, or "" when it is not known. */
+/* The same for a connection without a target: host is canonical, or "" if unknown. */
 void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
 	const char *host, uint16_t port, const char *fault);
 /* Takes fd as c->fd and watches it (edge-triggered, both ways). */

@@ -6,7 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-/* A window update below this moves so little that it can only be meant to cost time. */
+/* A smaller window update can only be meant to cost time. */
 #define TINY_UPDATE 256
 
 static const char broken_rules[] = "HTTP/2 protocol error";
@@ -215,7 +215,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 	return 0;
 }
 
-/* A head that nghttp2 cannot write: without it there is no answer. */
+/* nghttp2 cannot write this head: without it there is no answer. */
 static int on_frame_not_send(
 	nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
 {

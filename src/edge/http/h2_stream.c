@@ -153,7 +153,7 @@ void h2_stream_over(struct edge *e, struct conn *c)
 	free(TAKE(c->stream));
 }
 
-/* ---- how the guest's side is spoken ---- */
+/* ---- protocol of the guest's side ---- */
 
 static bool give_fault(struct http1_event *ret, uint16_t status, const char *why)
 {

@@ -42,7 +42,7 @@ static bool fits_request(const struct proxy_exchange *x, const struct http_resp 
 	if (body->kind == HTTP_BODY_TUNNEL)
 		return false;
 	if (resp->status < 200 || resp->status == 204)
-		return true; /* canon_check_resp has seen to it that there is no body */
+		return true; /* canon_check_resp ensures that there is no body */
 	if (x->is_head || resp->status == 304)
 		return body->absent;
 	return !body->absent && body->kind != HTTP_BODY_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guest speaks HTTP/1.1: the events of a body, and answers as text in c->out. */
+/* The guest uses HTTP/1.1: the events of a body, and answers as text in c->out. */
 #include "proxy_internal.h"
 
 #include <errno.h>

@@ -40,7 +40,7 @@ struct proxy_rest {
 /* One request and its answer. */
 struct proxy_exchange {
 	struct http_req *req;	  /* until its END, which frees the arena */
-	char host[EDGE_MAX_HOST]; /* "" while its target is not known */
+	char host[EDGE_MAX_HOST]; /* "" while its target is unknown */
 	uint16_t port;
 	bool is_head, http10, keep_alive, websocket, json;
 
@@ -64,7 +64,7 @@ struct proxy_exchange {
 	enum http_body_kind out_kind; /* how the guest reads the body */
 };
 
-/* How the guest's side of a connection is spoken. */
+/* The protocol of the guest's side of a connection. */
 struct proxy_tongue {
 	/* Returns the next event of the body. The payload of DATA stays at the front of c->in, the
 	 * rest is consumed. An absent body gives END immediately and consumes nothing. */

@@ -65,8 +65,8 @@ struct conn {
 	int fd;		       /* to egress; -1 */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is being checked */
-	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked.
-	 * Of `in` the first n_may bytes may go to the server, and the reader has seen the first
+	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. The
+	 * first n_may bytes of `in` may be sent to the server, and the reader has seen the first
 	 * n_seen. */
 	struct retry *retry;
 	size_t n_may, n_seen;
@@ -86,7 +86,7 @@ struct conn {
 	bool server_spoke;	     /* the guest has got bytes of the server */
 	uint64_t n_pulled;	     /* by the guest, and its value when the timer was set */
 	uint64_t n_pulled_then;
-	struct conn *next_room; /* in the list of those that have room again */
+	struct conn *next_room; /* in the list of connections with room */
 	bool in_room;
 };
 

@@ -12,7 +12,7 @@
 #include "lib/wire/wire/wire.h"
 
 #define EDGE_OUT 65536
-/* How long bytes of a closed socket may still go to the guest before its stream is reset. */
+/* How long data of a closed socket may still be sent to the guest before its stream is reset. */
 #define EDGE_LINGER_MS 1000
 /* Heap of the whole process, counted by the allocator. Above it connections of sbx.net are closed,
  * the largest first: budget.c. */
@@ -25,7 +25,7 @@
 #define CONN_END_MS 120000   /* for the last bytes to move a little */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
 #define PROXY_IDLE_MS 120000 /* between two requests */
-/* So few that all their verdicts, each with an fd, fit the keeper's socket whatever edge does. */
+/* So few that all their verdicts, each with an fd, fit into the keeper's socket in any case. */
 #define NET_ASKS 64
 #define NET_GATHER 16 /* pieces of one connection that are sent together */
 /* Of an intercepted connection: plain data in each direction, and the records for the guest. TLS

@@ -271,7 +271,7 @@ static struct rig *make(char *const *envp, bool jailed)
 	struct rig *r = xcalloc(1, sizeof(*r));
 	char build[CHAN_MAX_BUILD];
 	static struct ipc_msg msg;
-	int fds[2], few = 1; /* the smallest the kernel gives: a handful of messages */
+	int fds[2], few = 1; /* the kernel's minimum: a handful of messages */
 	int n;
 
 	assert_int_equal(ipc_pair(fds), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Not part of sbx-edge: the one reference too many that tests/lint/links must see. RED is its name.
- */
+/* Not part of sbx-edge: the forbidden reference that tests/lint/links must detect. RED is its
+ * name. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>

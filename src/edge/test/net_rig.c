@@ -574,7 +574,7 @@ size_t net_query(uint8_t *buf, size_t size, const char *name, uint16_t type)
 	return wr.n;
 }
 
-/* ---- what tests do again and again ---- */
+/* ---- common steps of the tests ---- */
 
 const char net_established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 

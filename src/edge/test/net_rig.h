@@ -114,9 +114,9 @@ void way_say_head(struct net_way *w, uint16_t status, enum http_body_kind kind, 
 void way_say_data(struct net_way *w, struct slice bytes);
 void way_say_end(struct net_way *w);
 
-/* A ClientHello. name NULL: none; ech: hides it. Gives its length. */
+/* Builds a ClientHello. name NULL: none; ech: hides it. Returns its length. */
 size_t net_hello(uint8_t *buf, size_t size, const char *name, bool ech);
-/* A DNS query with OPT; gives its length. */
+/* Builds a DNS query with OPT; returns its length. */
 size_t net_query(uint8_t *buf, size_t size, const char *name, uint16_t type);
 
 #define NET_RIG_HOST "example.test"

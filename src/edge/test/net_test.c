@@ -162,7 +162,7 @@ static void test_server_first(void **state)
 	net_free(n);
 }
 
-/* On the ports of the web a server that speaks first is held until the guest's bytes are known. */
+/* On the web ports, data of a server that speaks first is held until the guest's data is known. */
 static void test_server_first_is_held_on_443(void **state)
 {
 	struct net_rig *n = net_new();
@@ -235,7 +235,7 @@ static void test_http_is_no_tunnel(void **state)
 	net_free(n);
 }
 
-/* By the time that the keeper gives; without one it is 10 s. */
+/* The timeout comes from the keeper; its default is 10 s. */
 static void test_silence_is_bounded(void **state)
 {
 	rig_first_ms = "3000";

@@ -29,6 +29,6 @@ struct open {
 	bool broken;	   /* by an error: only the rest of out is sent */
 };
 
-/* A BIO that reads from o->in and writes to o->out; NULL when there is no memory. */
+/* A BIO that reads from o->in and writes to o->out; NULL without memory. */
 BIO *open_bio_new(const struct opener *opener, struct open *o);
 BIO_METHOD *open_bio_method(void);

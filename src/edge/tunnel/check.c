@@ -63,8 +63,6 @@ static const char *find_fault(const struct conn *c, const struct hello *h, struc
 	return verdict == CANON_AGREE ? NULL : canon_verdict_text(verdict);
 }
 
-/* ---- a second ClientHello ---- */
-
 void check_on_server(struct edge *e, struct conn *c, struct slice bytes)
 {
 	if (!c->retry || c->retry->answer != RETRY_UNKNOWN)
@@ -141,8 +139,6 @@ bool check_second(struct edge *e, struct conn *c)
 		free(TAKE(c->retry));
 	return true;
 }
-
-/* ---- the first ---- */
 
 static void cut_bad_hello(struct edge *e, struct conn *c)
 {

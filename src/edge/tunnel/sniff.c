@@ -8,7 +8,7 @@ static bool is_letter(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Takes the run of bytes that are in `set` off the front. */
+/* Removes the run of bytes in `set` from the front. */
 static void skip_sniff(struct rd *rd, const char *set)
 {
 	while (rd->n > 0 && rd->p[0] != '\0' && strchr(set, rd->p[0]))

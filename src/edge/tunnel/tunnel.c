@@ -227,7 +227,7 @@ static void drained_tunnel(struct edge *e, struct conn *c)
 		(void)shutdown(c->fd, SHUT_WR);
 }
 
-/* How much of c->in may go to the server now. */
+/* How much of c->in may be sent to the server now. */
 static size_t may_send(const struct conn *c)
 {
 	return c->retry ? c->n_may : bufq_len(&c->in);

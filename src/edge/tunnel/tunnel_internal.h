@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tunnel_internal - what caught.c, check.c, name.c and tunnel.c share.
+ * tunnel_internal - shared by caught.c, check.c, name.c and tunnel.c.
  */
 #pragma once
 

@@ -183,8 +183,6 @@ void bridge_on_linger(struct edge *e, struct loop_key key)
 		finish_bridge(e, b, EDGE_REASON_GONE);
 }
 
-/* --- events of the wire --- */
-
 static void on_ready(void *ctx)
 {
 	struct edge *e = ctx;

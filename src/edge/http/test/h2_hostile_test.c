@@ -233,7 +233,7 @@ static void continuation_flood(void **state)
 	}
 }
 
-/* A field of 4,000 bytes in the table, and a byte for each time that it is meant. */
+/* A field of 4,000 bytes in the table, and one byte per reference to it. */
 static void header_bomb(void **state)
 {
 	static uint8_t value[4000], refs[16000];

@@ -282,7 +282,7 @@ static void see_frame(struct h2_rig *r)
 		r->reset = code;
 }
 
-/* Edge's own frames are whole ones, whatever happens. */
+/* Edge's own frames are always complete. */
 static void see_bytes(struct h2_rig *r, struct slice in)
 {
 	for (size_t i = 0; i < in.n; i++) {

@@ -99,7 +99,7 @@ void h2_rig_send(struct h2_rig *r, struct rig_stream *s, size_t n, bool end);
 /* The guest's program reads again. */
 void h2_rig_read(struct h2_rig *r);
 void h2_rig_verdict(struct h2_rig *r, unsigned i, bool allowed);
-/* The way of a path; NULL when there is none. */
+/* The way of a path; NULL if there is none. */
 struct rig_way *h2_rig_way(struct h2_rig *r, const char *path);
 void rig_way_head(struct rig_way *w, unsigned status, enum http_body_kind kind, uint64_t length,
 	const char *name, const char *value);

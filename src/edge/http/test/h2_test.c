@@ -422,7 +422,7 @@ static void who_does_not_read_stops_only_itself(void **state)
 	h2_rig_free(r);
 }
 
-/* Bytes that waited in a stream that is cancelled are the connection's to send again. */
+/* Data that waited in a cancelled stream is returned to the connection's window. */
 static void cancelled_bytes_come_back(void **state)
 {
 	struct h2_rig *r = h2_rig_new(true);

@@ -433,7 +433,7 @@ static void lies_of_egress_become_502(void **state)
 		assert_null(strstr(got(r), " 200 OK"));
 		assert_int_equal(r->end, RIG_OPEN);
 		assert_int_equal(r->far, -1);
-		r->answer = proxy_rig_ok; /* the next exchange is another one */
+		r->answer = proxy_rig_ok; /* the next exchange is a new one */
 		proxy_rig_say(r, get);
 		assert_non_null(strstr(got(r), "HTTP/1.1 200 OK\r\n"));
 		proxy_rig_free(r);

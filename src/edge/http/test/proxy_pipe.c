@@ -16,7 +16,7 @@
 
 #define MAX_INPUT (1 << 20)
 
-/* Edge's own answers are the only ones that are no 200 or 101. */
+/* Only edge's own answers are not 200 or 101. */
 static uint16_t refusal(const struct proxy_rig *r)
 {
 	const char *at = r->got.p ? (const char *)r->got.p : "";

@@ -37,7 +37,7 @@ static struct proxy_rig *rig_of(struct edge *e)
 	return (struct proxy_rig *)e;
 }
 
-/* ---- what conn.c does ---- */
+/* ---- stubs for conn.c ---- */
 
 static void take_out(struct proxy_rig *r, size_t max)
 {

@@ -495,7 +495,7 @@ static void an_idle_connection_holds_nothing(void **state)
 	assert_int_equal(r->c->fd, -1);
 	assert_null(r->c->proxy->arena.block);
 	r->answer = NULL;
-	proxy_rig_say(r, get); /* and one that waits for its answer not much */
+	proxy_rig_say(r, get); /* and one that waits for its answer holds little */
 	assert_int_equal(r->n_requests, 2);
 	assert_null(r->c->proxy->arena.block);
 	proxy_rig_free(r);

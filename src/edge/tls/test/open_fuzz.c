@@ -56,7 +56,7 @@ static void must(bool cond)
 
 static void lose_guest(struct edge *e, const char *fmt, ...)
 {
-	/* The guest's wire is in order, whatever is inside. */
+	/* The guest's wire is in order, whatever its payload. */
 	must(false);
 }
 

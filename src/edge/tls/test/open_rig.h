@@ -24,7 +24,7 @@ struct client_plan {
 	int version;	      /* 0: any */
 	uint16_t port;	      /* 443 when 0 */
 	bool caught;	      /* the connection was caught on its way */
-	bool distrust;	      /* the sandbox's CA is not known */
+	bool distrust;	      /* the sandbox CA is not trusted */
 };
 
 struct client {
