@@ -79,8 +79,6 @@ void control_recheck(struct egress *e)
 			(struct loop_key){.kind = EGRESS_EV_RECHECK});
 }
 
-/* ---- messages of the keeper ---- */
-
 static int answer_config(struct egress *e, struct ipc_msg *msg)
 {
 	static struct egress_config config;

@@ -18,7 +18,7 @@ void dial_begin(struct egress *e, struct exchange *x);
 void dial_on_event(struct egress *e, struct loop_event ev);
 void dial_on_timer(struct egress *e, struct exchange *x);
 void dial_free(struct egress *e, struct exchange *x);
-/* Whether the exchange may no longer lead where it leads or is about to: *ret is the address. */
+/* Whether the current or next address of the exchange is no longer allowed: *ret is the address. */
 bool dial_is_over(const struct egress *e, const struct exchange *x, struct addr *ret);
 
 /* resolve.c: one channel of c-ares. */

@@ -77,8 +77,6 @@ static void on_socket_state(void *ctx, ares_socket_t fd, int readable, int writa
 		(void)!loop_add(&e->loop, fd, events, key);
 }
 
-/* ---- the channel ---- */
-
 int resolve_init(struct egress *e, struct err *err)
 {
 	/* c-ares would read files for each option that is not set. */
@@ -182,8 +180,6 @@ void resolve_set_servers(struct egress *e, const char *text)
 		log_warn("no DNS server: %s", n ? ares_strerror(r) : "none configured");
 	set_timer(e);
 }
-
-/* ---- questions ---- */
 
 /* Identifies the exchange, without a pointer that could outlive its slot. */
 union asker {

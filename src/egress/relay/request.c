@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include "lib/base/mem.h"
 
-#define ROUNDS 16 /* then the others have their turn */
+#define ROUNDS 16 /* then other events are handled */
 /* One read of edge's frames as HTTP/1.1: a chunk line around each frame, a last one with
  * trailers. */
 #define REQUEST_ROOM (2 * EGRESS_READ)
@@ -67,7 +67,7 @@ static int put_end(struct egress *e, struct exchange *x, struct slice payload)
 	return 0;
 }
 
-/* 1 when edge gives up. */
+/* Returns 1 if edge cancels. */
 static int on_frame(struct egress *e, struct exchange *x, const struct canon_frame *frame)
 {
 	if (frame->stream != EGRESS_STREAM)
@@ -224,8 +224,6 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 		step = on_answer(e, x, &ev, in);
 	return step;
 }
-
-/* ---- both ---- */
 
 /* Whether the exchange continues. */
 static bool flush_origin(struct egress *e, struct exchange *x)

@@ -15,9 +15,7 @@
 #include <unistd.h>
 
 #define PIECE 65536
-#define ROUNDS 16 /* then the others have their turn */
-
-/* ---- pipes ---- */
+#define ROUNDS 16 /* then other events are handled */
 
 static bool take_pipe(struct egress *e, struct way *w)
 {
@@ -51,8 +49,6 @@ static void give_pipe(struct egress *e, struct way *w)
 	w->n_held = 0;
 	e->n_pipes--;
 }
-
-/* ---- one direction ---- */
 
 enum moved { MOVED, MOVED_NOT, MOVED_END, MOVED_NO_READER, MOVED_BROKEN };
 

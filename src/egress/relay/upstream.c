@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The company's proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its
- * answer read as strictly as an origin's. HTTP requests go to it as to an origin (request.c),
- * with an absolute target. */
+/* The upstream proxy: a tunnel through it, or a connection for sbx-origin, is a CONNECT, its answer
+ * parsed as strictly as a server's. HTTP requests are sent to it as to a server (request.c), with
+ * an absolute target. */
 #include "relay.h"
 
 #include <errno.h>

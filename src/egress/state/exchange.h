@@ -28,7 +28,7 @@ struct dial {
 	uint16_t port;
 	bool is_checked; /* against the policy; not a pin, not the proxy */
 	bool waits[2];	 /* for an answer: A, AAAA */
-	bool none[2];	 /* the answer was that there is none */
+	bool none[2];	 /* the answer was empty */
 	struct addr found[2][EGRESS_DIALS];
 	unsigned n_found[2];
 	struct addr addr[EGRESS_DIALS];
@@ -74,7 +74,7 @@ struct exchange {
 	uint16_t port;
 	bool is_free; /* the user named the address: it is not checked */
 	bool is_proxied;
-	uint16_t pin_port;	    /* of the pin that names the address; 0: there is none */
+	uint16_t pin_port;	    /* of the pin that names the address; 0: none */
 	bool is_own;		    /* origin_fd is connected to this host */
 	struct addr addr;	    /* peer of origin_fd */
 	struct canon_reader frames; /* until the request is complete */

@@ -160,7 +160,7 @@ static void test_half_close_of_each_side(void **state)
 	rig_free(r);
 }
 
-/* Bytes that edge sends before the 200 wait; bytes before a close arrive. */
+/* Data that edge sends before the 200 waits; data before a close arrives. */
 static void test_early_and_last_bytes(void **state)
 {
 	struct rig *r = rig_new();

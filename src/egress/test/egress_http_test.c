@@ -311,7 +311,7 @@ static void test_edge_that_says_more_or_less(void **state)
 		}
 		if (i == 4) /* a frame of another stream */
 			assert_int_equal(write(fd, "\1\0\0\0\2\2\0\0x", 9), 9);
-		if (i == 5) { /* gives up */
+		if (i == 5) { /* cancels */
 			assert_int_equal(write(fd, "\1\0\0\0\4\1\0\0\1", 9), 9);
 			assert_true(rig_is_ended(fd, 2000));
 		} else {

@@ -511,7 +511,7 @@ bool rig_is_ended(int fd, int ms)
 	return false;
 }
 
-/* --- what tests do over and over --- */
+/* --- common steps of the tests --- */
 
 struct egress_result *rig_refused(
 	struct rig *r, int fd, enum egress_outcome outcome, unsigned status)

@@ -88,7 +88,7 @@ void rig_listen_keeper(struct rig *r, int ms);
 		}                                                                          \
 	} while (0)
 
-/* OPEN: gives edge's end of the socket (blocking, 20 s at most), its id is r->n_ids. */
+/* Sends OPEN; returns edge's end of the socket (blocking, 20 s at most); its id is r->n_ids. */
 int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port);
 /* OPEN of the kind SOCKET; its id is r->n_ids. */
 void rig_open_socket(struct rig *r, const char *host, uint16_t port);

@@ -377,7 +377,7 @@ static void test_a_proxy_that_refuses(void **state)
 	rig_free(r);
 }
 
-/* ---- a keeper that does not read, and one that is against the protocol ---- */
+/* ---- a keeper that does not read, and one that violates the protocol ---- */
 
 static void test_a_keeper_that_does_not_read(void **state)
 {
