@@ -51,8 +51,6 @@ static void flush_due(void *ctx)
 	o->lines_due = true;
 }
 
-/* ---- messages of the keeper ---- */
-
 static int answer_config(struct origin *o, struct ipc_msg *msg)
 {
 	AUTO_FREE char *text = NULL;

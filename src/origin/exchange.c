@@ -498,7 +498,7 @@ static bool exchange_on_end(struct origin *o, struct exchange *x, struct http_he
 			bad_answer(o, x, capture_why(x, "cannot forward the end of the response"));
 			return false;
 		}
-		if (x->talk->is_done) /* else a decoder has more, and may still fail */
+		if (x->talk->is_done) /* otherwise a decoder has more, and may still fail */
 			tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 	}
 	line_leave(o, x);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include "lib/base/mem.h"
 
-#define ROUNDS 16 /* then the others have their turn */
+#define ROUNDS 16 /* then other events are handled */
 #define REQ_ARENA 16384
 
 static uint8_t buf[OUT_READ];
@@ -65,7 +65,7 @@ static int put_end(struct origin *o, struct exchange *x, struct slice payload)
 	return t->is_deaf ? 0 : x->line->ops->end(o, x, &trailers);
 }
 
-/* 1 when edge gives up. */
+/* Returns 1 if edge cancels. */
 static int on_frame(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
 	if (frame->stream != OUT_STREAM)
@@ -204,7 +204,7 @@ void talk_pump(struct origin *o, struct exchange *x)
 	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 	uint32_t gen = x->gen;
 
-	if (x->token) { /* its request was read; only what waits for edge is left */
+	if (x->token) { /* its request was read; only the output to edge is left */
 		if (x->edge_fd >= 0 && !talk_flush(o, x))
 			return;
 		token_push(o, x);
@@ -229,8 +229,6 @@ void talk_pump(struct origin *o, struct exchange *x)
 	if (x->gen == gen && x->edge_fd >= 0)
 		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
 }
-
-/* ---- kept content ---- */
 
 /* Returns 1 at its end. */
 static int keep_frame(struct origin *o, struct exchange *x, const struct canon_frame *frame)

@@ -141,7 +141,7 @@ struct slice capture_next(const struct exchange *x, size_t max)
 {
 	const struct capture *c = x->capture;
 
-	/* of an empty one there is no text */
+	/* an empty one has no text */
 	return c->at < c->n ? slice_of(c->text + c->at, MIN(c->n - c->at, max)) : slice_of(NULL, 0);
 }
 

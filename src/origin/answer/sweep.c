@@ -58,8 +58,6 @@ static struct sweep *make_sweep(const struct values *v, const struct sweep *like
 	return w;
 }
 
-/* ---- contents ---- */
-
 static bool has_sweep(const struct slice *list, size_t n, struct slice value)
 {
 	for (size_t i = 0; i < n; i++)
@@ -162,8 +160,6 @@ static struct sweep *join_sweep(struct sweep *a, struct sweep *b)
 	return v.n == n ? share_sweep(b) : make_sweep(&v, b);
 }
 
-/* ---- of one exchange ---- */
-
 int sweep_pin(struct origin *o, struct exchange *x, const struct value *v)
 {
 	struct sweep *now = current_sweep(o), *both = NULL;
@@ -202,8 +198,6 @@ struct sweep *sweep_join(struct origin *o, struct sweep *w)
 
 	return now ? join_sweep(w, now) : NULL;
 }
-
-/* ---- changes ---- */
 
 void sweep_change(struct origin *o)
 {

@@ -7,7 +7,7 @@
 #include "lib/base/mem.h"
 #include "src/origin/answer/answer.h"
 
-#define ROUNDS 16	/* then the others have their turn */
+#define ROUNDS 16	/* then other events are handled */
 #define SPARE 1024	/* of a head, in addition to the request */
 #define HEAD_ROOM 16384 /* kept for the next head; a larger one is created again */
 

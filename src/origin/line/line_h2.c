@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "src/origin/value/value.h"
 
-#define ROUNDS 16 /* then the others have their turn */
+#define ROUNDS 16 /* then other events are handled */
 
 static uint8_t buf[LINE_READ];
 
@@ -272,7 +272,7 @@ static int start_h2(struct origin *o, struct line *l, struct exchange *x)
 		x->stream = NULL;
 		return -EPIPE;
 	}
-	if (l->n_exchanges == 1) /* with others it is the time of a turn that they wait for */
+	if (l->n_exchanges == 1) /* with others it is the timer of the line's turn */
 		loop_timer_clear(&o->loop, &l->timer);
 	if (req->expect_continue) {
 		s->expect_until_ms = clock_mono_ms() + H2_EXPECT_MS;

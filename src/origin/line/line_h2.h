@@ -73,7 +73,7 @@ struct h2_line {
 	nghttp2_session *session;
 	struct h2_stream *first;
 	unsigned n_streams;
-	struct arena arena; /* of the one header block that is under way, also between two reads */
+	struct arena arena;	/* of the current header block, also between two reads */
 	struct arena req_arena; /* of a request, while it is submitted */
 	struct h2_resp resp;
 	struct h2_block trailers;
@@ -100,7 +100,7 @@ bool h2_give_held(struct h2_stream *s) MUST_CHECK;
 
 /* line_h2.c */
 void h2_free_stream(struct h2_stream *s);
-/* Frees the streams that are closed and whose exchange has left. Not while the list is walked. */
+/* Frees closed streams whose exchange has left. Not while the list is walked. */
 void h2_sweep(struct h2_line *h);
 size_t h2_room(const struct h2_stream *s);
 /* The line is broken: ends everything on it with the reason. */

@@ -37,7 +37,7 @@ static void widen_answer(struct h2_stream *s, size_t n)
 		h->session, NGHTTP2_FLAG_NONE, s->id, (int32_t)s->window);
 }
 
-/* False when the exchange has left; the stream must not be touched then. */
+/* Returns false if the exchange has left; the stream must not be used then. */
 static bool give_answer(struct h2_stream *s, struct slice data)
 {
 	struct h2_line *h = s->h;
@@ -286,7 +286,7 @@ void h2_set_answer_callbacks(nghttp2_session_callbacks *callbacks)
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
 }
 
-/* ---- what became of them ---- */
+/* ---- ends of streams ---- */
 
 static void on_closed_early(struct h2_stream *s)
 {

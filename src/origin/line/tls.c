@@ -12,8 +12,6 @@
 /* Supported protocols, in order of preference. */
 static const struct line_ops *const spoken[] = {&line_h2, &line_h1};
 
-/* ---- the roots ---- */
-
 /* An unreadable certificate is skipped: the others still apply. */
 static int add_roots(X509_STORE *store, struct slice text)
 {
@@ -58,7 +56,7 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 	SSL_CTX_set_security_level(ctx, 2);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	/* An answer may hold the value: its text is not left in OpenSSL's buffers. */
+	/* An answer may contain the value: its text must not stay in OpenSSL's buffers. */
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					 SSL_OP_CLEANSE_PLAINTEXT | SSL_OP_NO_TICKET);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -67,8 +65,6 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 		return err_set(err, -EINVAL, "no certificate found");
 	return 0;
 }
-
-/* ---- one connection ---- */
 
 static bool offer_tls(SSL *ssl, bool h1_only)
 {

@@ -14,7 +14,7 @@
 #define ORIGIN_SLOTS (ORIGIN_MAX_OPEN + 1) /* the last one only reports BUSY */
 #define ORIGIN_HEAD_MS 10000		   /* for edge's request */
 #define ORIGIN_BODY_MS 60000		   /* for more of kept content */
-#define ORIGIN_LINE_MS 60000		   /* for a connection, others' turns included */
+#define ORIGIN_LINE_MS 60000		   /* for a connection, including waits for others */
 #define ORIGIN_HANDSHAKE_MS 10000
 #define ORIGIN_VALUE_MS 60000 /* for the vault, which may have to prompt */
 #define ORIGIN_READ_VALUE_MS 10000

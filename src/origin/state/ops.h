@@ -30,13 +30,13 @@ struct exchange_ops {
 	void (*take_line)(struct origin *o, struct exchange *x, struct line *l);
 	/* The value is here (why_not is NULL), or the reason why it is not. */
 	void (*on_value)(struct origin *o, struct exchange *x, const char *why_not);
-	/* The answer, by its line. False: the exchange has left this line. After the events of one
-	 * read the line calls flush. */
+	/* The answer, from its line. False: the exchange has left this line. After the events of
+	 * one read the line calls flush. */
 	bool (*on_head)(struct origin *o, struct exchange *x, struct http_resp *resp);
 	bool (*on_data)(struct origin *o, struct exchange *x, struct slice data);
 	bool (*on_end)(struct origin *o, struct exchange *x, struct http_headers *trailers);
-	/* untouched: the server has certainly not begun to work on the request, and the line had
-	 * served others before. The exchange has left the line when it returns. */
+	/* untouched: the server has certainly not begun to process the request, and the line had
+	 * served others before. The exchange has left the line on return. */
 	void (*on_fail)(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 		bool untouched, const char *why);
 	/* As on_fail, but the server certainly has not begun, and no content was consumed: it is

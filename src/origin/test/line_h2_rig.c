@@ -377,7 +377,7 @@ bool h2_rig_read_frame(SSL *ssl, struct h2_rig_head *ret)
 	return n <= sizeof(buf) && read_all(ssl, buf, n);
 }
 
-/* Reads up to the first HEADERS; gives its stream. */
+/* Reads up to the first HEADERS; returns its stream. */
 static uint32_t read_request(SSL *ssl)
 {
 	uint8_t preface[24];

@@ -37,5 +37,5 @@ bool h2_rig_read_frame(SSL *ssl, struct h2_rig_head *ret);
 size_t h2_rig_block(uint8_t *buf, const char *const *pairs, size_t n);
 /* Waits for the child; kills it if it does not exit. */
 void h2_rig_end(pid_t pid);
-/* Gives the end of a TCP connection to 127.0.0.1 to origin. */
+/* Passes the end of a TCP connection to 127.0.0.1 to origin. */
 void h2_rig_connect(struct rig *r, uint16_t port);

@@ -309,7 +309,7 @@ static void a_server_that_reads_slowly_stops_edge(void **state)
 	h2_rig_end(pid);
 }
 
-/* ---- what servers may do ---- */
+/* ---- behaviour of servers ---- */
 
 static void a_refused_request_is_sent_once_more(void **state)
 {
@@ -435,7 +435,7 @@ static void a_reset_is_one_exchanges_end(void **state)
 	assert_int_equal(a.status, 502);
 	assert_non_null(strstr(a.reason, "stream reset by the server"));
 	rig_answer_done(&a);
-	/* edge gives one up: the server hears it, the line stays */
+	/* edge cancels one: the server is informed, the line stays */
 	(void)close(rig_ask(r, &(struct rig_req){.path = "/silent"}));
 	rig_until_closed(r, 3);
 	rig_send_end(other, NULL);
@@ -448,7 +448,7 @@ static void a_reset_is_one_exchanges_end(void **state)
 	h2_rig_end(pid);
 }
 
-/* ---- servers that others wrote ---- */
+/* ---- third-party servers ---- */
 
 static char folder[] = "/tmp/line_h2_XXXXXX";
 

@@ -511,7 +511,7 @@ static void test_the_server_closes_at_every_stage(void **state)
 	static const struct {
 		const char *answer;
 		bool properly;
-		uint16_t status; /* of what edge gets */
+		uint16_t status; /* of the answer to edge */
 		bool ended;	 /* as if it were whole */
 	} rows[] = {
 		{"H", true, 502, true},

@@ -148,7 +148,7 @@ static void test_the_keeper_goes(void **state)
 	rig_free(r);
 }
 
-/* A keeper that does not read is not served further, and hears everything when it does. */
+/* A keeper that does not read gets no more messages, and all of them when it reads again. */
 static void test_a_keeper_that_does_not_read(void **state)
 {
 	struct rig *r = rig_new();

@@ -45,7 +45,7 @@ enum play_step {
 
 /* As the `how` of PLAY_DATA: 32 KiB of zeros, which may be the beginning of a value in UTF-32. */
 #define PLAY_FLOOD 248
-/* Origin hears of the step together with the next one. */
+/* Origin gets the step together with the next one. */
 #define PLAY_AND(step) ((step) + PLAY_N_STEPS * (192 / PLAY_N_STEPS + 1))
 
 struct play_stats {

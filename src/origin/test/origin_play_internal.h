@@ -30,7 +30,7 @@ extern struct play_stats *play_stats;
 
 /* Prints `what` and aborts unless ok. */
 void play_check(bool ok, const char *what);
-/* The next byte of the steps; 0 when there are no more. */
+/* The next byte of the steps; 0 at the end. */
 uint8_t play_next(void);
 struct side *play_side(const struct line *l);
 void play_turn(void);

@@ -128,7 +128,7 @@ static void flood(struct exchange *x)
 	say_piece(x, zeros, sizeof(zeros));
 }
 
-/* In two pieces other things may happen between them. */
+/* Between two pieces other steps may happen. */
 static void say_data(struct exchange *x, uint8_t how)
 {
 	static unsigned depth;

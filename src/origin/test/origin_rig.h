@@ -68,7 +68,7 @@ struct rig *rig_new(void);
 void rig_free(struct rig *r);
 /* Reads the next WANT or NEED within ms into r->msg; false if none arrives. Results are noted. */
 bool rig_next(struct rig *r, int ms);
-/* The next one must be this; gives its id. */
+/* The next message must be this; returns its id. */
 uint32_t rig_expect(struct rig *r, enum origin_msg type);
 struct origin_result *rig_result(struct rig *r, uint32_t id);
 void rig_until_closed(struct rig *r, uint32_t id);

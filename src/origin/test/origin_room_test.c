@@ -45,7 +45,7 @@ static void fill(struct text *t, uint8_t protocol)
 		add(t, PLAY_DATA, 2, 0, PLAY_FLOOD);
 }
 
-/* Gives how often content waited. */
+/* Returns how often content waited. */
 static uint64_t run(struct text *t, unsigned n_whole)
 {
 	struct play_stats stats = {0};

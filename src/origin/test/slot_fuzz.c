@@ -55,7 +55,7 @@ static unsigned count_pairs(
 	return n;
 }
 
-/* Names with _ are known as if they had -. */
+/* Names with _ are treated as with -. */
 static struct slice fold(struct slice name)
 {
 	static uint8_t buf[HTTP_MAX_HEAD];

@@ -109,7 +109,7 @@ static void reply(SSL *ssl, const char *status, const char *more, const char *co
 	rig_write(ssl, text);
 }
 
-/* TOKENS: the frame in its pipe; gives the id. */
+/* Receives TOKENS with the frame in its pipe; returns the id. */
 static uint32_t must_get_token(struct rig *r, enum origin_which which, const char *value)
 {
 	static uint8_t bytes[VAULT_FRAME_MAX];
@@ -339,7 +339,7 @@ static void test_a_refresh(void **state)
 	must_answer(edge, 200, TOKENS_SEEN);
 	assert_false(rig_result(r, 2)->used);
 	assert_int_equal(r->n_needs, 1);
-	/* a login is another thing, whatever was remembered */
+	/* a login is independent of the cached refresh */
 	edge = post(r, FORM, ASKS_LOGIN);
 	serve(ssl);
 	reply(ssl, "400 Bad Request", "", "{\"error\":\"x\"}");

@@ -34,7 +34,7 @@ static bool has_override(const struct http_req *req)
 	return false;
 }
 
-/* Some servers take the path from one of these instead of the request line. NULL: there is none. */
+/* Some servers use the path of one of these instead of the request line. NULL: none. */
 static const char *find_other_path(const struct http_req *req)
 {
 	static const char *const headers[] = {

@@ -10,8 +10,6 @@
 
 #define MAX_NAME SERVICE_MAX_WORD
 
-/* ---- whose credential ---- */
-
 /* Gateways that convert headers to variables read x_api_key as x-api-key: it is checked as both. */
 static enum service_verdict judge_header(const struct service *s, const struct http_header *h)
 {
@@ -25,7 +23,7 @@ static enum service_verdict judge_header(const struct service *s, const struct h
 	return service_judge(s, SERVICE_IN_HEADER, slice_of(name, h->name.n), h->value);
 }
 
-/* Name and value around the first '='; without one there is no value. */
+/* Name and value around the first '='; without it there is no value. */
 static void split_pair(struct slice pair, struct slice *ret_name, struct slice *ret_value)
 {
 	const uint8_t *eq = pair.n ? memchr(pair.p, '=', pair.n) : NULL;
@@ -137,8 +135,6 @@ static bool is_word(struct slice s, const char *lower)
 	return canon_text_eq_fold(s, lower);
 }
 
-/* ---- which slot ---- */
-
 /* A path that servers may read in several ways has none of the slots that name paths. */
 static int pick_slot(struct origin *o, struct exchange *x)
 {
@@ -198,8 +194,6 @@ enum origin_outcome slot_judge_trailers(const struct origin *o, struct http_head
 
 	return sift_headers(&sf, trailers) ? ORIGIN_DONE : sf.outcome;
 }
-
-/* ---- the value ---- */
 
 static void put_slot(struct secret *s, struct slice bytes)
 {

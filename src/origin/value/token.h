@@ -40,6 +40,6 @@ int token_on_stored(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void token_flush_due(struct origin *o);
 /* Whether the last refresh is good enough; then x has its answer. */
 bool token_remembers(struct origin *o, struct exchange *x);
-/* The flight's answer, for one that waited for it. */
+/* The flight's answer, for an exchange that waited for it. */
 void token_share(struct origin *o, struct exchange *x, const struct token *t);
 void token_store_drop(struct token *t);

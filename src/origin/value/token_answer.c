@@ -142,7 +142,7 @@ static void say_answer(struct origin *o, struct exchange *x, struct slice head, 
 		o->ops->finish(o, x);
 		return;
 	}
-	/* the scrubber works in place, and others get the same head */
+	/* the scrubber works in place, and other exchanges get the same head */
 	own = xmalloc(MAX(head.n, 1u));
 	memcpy(own, head.p, head.n);
 	if (put_answer(o, x, slice_of(own, head.n), body) < 0) {

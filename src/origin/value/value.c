@@ -93,8 +93,6 @@ struct value *value_ask(struct origin *o, enum origin_which which, const struct 
 	return NULL;
 }
 
-/* ---- the answer ---- */
-
 static struct value *find_asked(struct origin *o, uint32_t id)
 {
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++) {
