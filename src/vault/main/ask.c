@@ -228,7 +228,7 @@ static bool is_unix_stream(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
 }
 
-/* Only what op_read_now reads without waiting. */
+/* Only data that op_read_now reads without blocking. */
 static bool is_pipe_or_stream(int fd)
 {
 	struct stat st;

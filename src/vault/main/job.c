@@ -36,7 +36,7 @@ static void end(struct vault *v, struct job *j)
 	*j = (struct job){.fd = -1, .gen = gen + 1};
 }
 
-/* A pipe is what programs of others expect; ours and systemd-creds are written to as well. */
+/* Third-party programs expect a pipe; ours and systemd-creds are also written to. */
 static int make_ends(const struct run *run, int *ret_ours, int *ret_theirs)
 {
 	int fds[2];
@@ -109,8 +109,6 @@ int job_start(struct vault *v, enum job_kind kind, const struct run *run, struct
 	return 0;
 }
 
-/* ---- values of other programs ---- */
-
 bool job_is_fetching(const struct vault *v, uint64_t serial)
 {
 	for (size_t i = 0; i < MAX_JOBS; i++) {
@@ -171,8 +169,6 @@ static void finish_fetch(struct vault *v, struct job *j, int how)
 	if (e->ref.refresh_s == 0)
 		secret_done(&e->value);
 }
-
-/* ---- events ---- */
 
 /* Reads the available output. */
 static void read_output(struct vault *v, struct job *j)

@@ -80,7 +80,7 @@ static void parse(int argc, char **argv, struct options *o)
 	}
 }
 
-/* Gives where the vault's directory is then. */
+/* Returns the path of the vault's directory. */
 static const char *enter_jail(const struct options *o)
 {
 	const struct jail_mount mount = {o->dir, VAULT_DIR, JAIL_MOUNT_RW};

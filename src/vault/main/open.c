@@ -106,7 +106,7 @@ void open_remember(struct vault *v)
 		log_warn("cannot send the generation to the Secret Service: %s", err_text(&err, r));
 }
 
-/* 0 with an answer, or why there is none. */
+/* Returns 0 with an answer, or the error. */
 static int read_keyring(const struct job *j, int how, struct keyring_answer *ret, struct err *err)
 {
 	if (how < 0)
@@ -134,8 +134,6 @@ static int take_stored(
 	return secret_copy(&v->safe.key, key, err);
 }
 
-/* ---- systemd-creds ---- */
-
 static int ask_creds(struct vault *v, struct err *err)
 {
 	struct run run = {.kind = RUN_ENCRYPT, .timeout_ms = KEY_TIMEOUT_MS};
@@ -154,8 +152,6 @@ static int ask_creds(struct vault *v, struct err *err)
 	run.kind = RUN_DECRYPT;
 	return job_start(v, JOB_UNSEAL_CREDS, &run, slice_of(blob, n), 0, err);
 }
-
-/* ---- which one ---- */
 
 static int get_key(struct vault *v, struct err *err)
 {

@@ -59,7 +59,7 @@ static bool is_of_sandbox(const struct peer *p)
 	return p->fd >= 0 && p->phase == VAULT_PHASE_SANDBOX;
 }
 
-/* Sandboxes and others have their own places. */
+/* Sandboxes and other peers have separate slots. */
 static struct peer *find_place(struct vault *v, bool of_sandbox)
 {
 	size_t n = 0, most = of_sandbox ? VAULT_MAX_SANDBOXES : MAX_CALLERS;

@@ -38,7 +38,7 @@ static int begin(struct vault *v, struct op *op, struct err *err)
 	return 0;
 }
 
-/* Of a file: the next bytes that exist. */
+/* Of a file: the next data that is not a hole. */
 static ssize_t read_file(struct op *op, uint8_t *room, size_t size)
 {
 	off_t data = lseek(op->fd, op->at, SEEK_DATA);

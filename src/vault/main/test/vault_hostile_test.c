@@ -395,7 +395,7 @@ static void test_many_peers(void **state)
 		(void)close(peers[i]);
 }
 
-/* ---- places of others ---- */
+/* ---- slots of others ---- */
 
 static void stores_without_a_frame_take_no_place_of_others(void **state)
 {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include "lib/base/mem.h"
 
-/* ---- what peer.c needs of the vault and is not used here ---- */
+/* ---- unused stubs that peer.c needs ---- */
 
 void op_drop_peer(struct vault *v, uint32_t peer)
 {

@@ -28,7 +28,7 @@ struct rig *rig_new(const char *const *args);
 void rig_start(struct rig *r, const char *const *args);
 /* Kills both, as kill -9 does. */
 void rig_kill(struct rig *r);
-/* STOP by an admin; gives the exit status. */
+/* STOP by an admin; returns the exit status. */
 int rig_stop(struct rig *r);
 /* Waits for the exit; returns the exit status. */
 int rig_wait(struct rig *r);
@@ -44,7 +44,7 @@ int rig_admin(struct rig *r);
 int rig_keeper(struct rig *r, const char *sandbox);
 bool rig_is_dropped(int peer);
 
-/* Questions; each waits for its DONE and gives its code. */
+/* Requests; each waits for its DONE and returns its code. */
 int rig_set(int admin, const char *name, const char *scope, const void *value, size_t n);
 int rig_set_str(int admin, const char *name, const char *scope, const char *value);
 int rig_set_ref(int admin, const char *name, enum vault_ref_kind kind, const char *program,

@@ -50,7 +50,7 @@ static void test_set_list_release_remove(void **state)
 	assert_string_equal(frame.format, "Bearer %s");
 	assert_int_equal(rig_release(other, "github", 0, &value, NULL), 0);
 	assert_string_equal(value, "ghp_0123456789abcdefghij");
-	/* sandbox 1 has no npm, whatever serial it names */
+	/* sandbox 1 has no npm, whatever serial it requests */
 	assert_int_equal(rig_release(keeper, "npm", items[2].serial, &none, NULL), -ENOENT);
 	assert_int_equal(rig_list(admin, items), 3);
 	assert_true(items[0].used_ms && items[1].used_ms && !items[2].used_ms);
