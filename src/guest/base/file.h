@@ -6,7 +6,7 @@
  *          half of it.
  * Trust    Files of the guest's own disk. Guest root can put any file there: only regular files are
  *          read, without blocking, up to FILE_MAX_BYTES.
- * Owns     The caller frees what file_read gives.
+ * Owns     The caller frees the result of file_read.
  * See      file_test.c
  */
 #pragma once
@@ -33,5 +33,5 @@ int file_replace_bytes(const char *path, struct slice bytes, struct err *err) MU
 int file_say(const char *path, const char *text, struct err *err) MUST_CHECK;
 /* mkdir -p of all parent directories of path, 0755; existing ones are unchanged. */
 int file_make_parents(const char *path, struct err *err) MUST_CHECK;
-/* Gives all files beneath path (on the same file system) that belong to the old ids to the new. */
+/* Changes the owner of all files beneath path (same file system) from the old to the new ids. */
 int file_chown_tree(const char *path, const uid_t old[2], const uid_t new[2]) MUST_CHECK;

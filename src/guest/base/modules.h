@@ -23,6 +23,6 @@ int modules_load_file(const char *path, const char *params, struct err *err) MUS
 int modules_load(const char *const *names, struct err *err) MUST_CHECK;
 /* The module without a signature at its end. */
 struct slice modules_unsigned(struct slice file);
-/* The line of modules.dep for a name: "a/name.ko: b/needs.ko ..."; NULL when there is none. The
- * caller frees it. */
+/* Returns the line of modules.dep for a name: "a/name.ko: b/needs.ko ..."; NULL if there is none.
+ * The caller frees it. */
 char *modules_find_dep(const char *dep, const char *name);

@@ -36,9 +36,9 @@ int users_lookup(const char *spec, struct guest_user *ret, struct err *err) MUST
 /* The gid of a group in the guest's file; -ENOENT. */
 int users_group_id(const char *name, gid_t *ret_gid) MUST_CHECK;
 
-/* The text of /etc/passwd with other ids for `name`; NULL when there is no such user. */
+/* The text of /etc/passwd with other ids for `name`; NULL if the user does not exist. */
 char *users_edit_passwd(const char *passwd, const char *name, uid_t uid, gid_t gid);
-/* The text of /etc/group with another id for `name`; NULL when there is no such group. */
+/* The text of /etc/group with another id for `name`; NULL if the group does not exist. */
 char *users_edit_group(const char *group, const char *name, gid_t gid);
 /* Gives the agent these ids, in the files and in its home. Does nothing if it has them. */
 int users_set_agent(uid_t uid, gid_t gid, struct err *err) MUST_CHECK;

@@ -21,8 +21,6 @@ int jedit_check(struct slice t, struct jedit *ret)
 	return ret->end == 0 || jtext_skip(t, ret->end) != t.n ? -EBADMSG : 0;
 }
 
-/* ---- places in a checked text ---- */
-
 /* Finds the value at or after `at`, after blanks and one comma; false at the end of v. */
 static bool find_value(struct slice t, struct jedit v, size_t at, struct jedit *ret)
 {

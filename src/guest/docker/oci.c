@@ -9,8 +9,6 @@
 
 #define MAX_PATH 4096
 
-/* ---- arguments of runc ---- */
-
 struct option {
 	const char *name, *other; /* options with a value */
 };
@@ -31,7 +29,7 @@ static bool has_value(const char *arg)
 	return false;
 }
 
-/* The value of an option at argv[i], in either way of writing it; NULL when it is another one. */
+/* Returns the value of an option at argv[i], in either syntax; NULL if it is another option. */
 static const char *value_of(char **argv, int i, const char *name, const char *other)
 {
 	size_t n = strlen(name);
@@ -74,8 +72,6 @@ void oci_parse(int argc, char **argv, struct oci_args *ret)
 		i += has_value(argv[i]);
 	}
 }
-
-/* ---- edits ---- */
 
 static bool has_variable(struct slice text, struct jedit array, const char *assignment)
 {

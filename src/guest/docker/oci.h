@@ -48,7 +48,7 @@ struct oci_add {
 	const char *binds[OCI_MAX_BINDS];
 };
 
-/* Where things are: tests have them elsewhere. */
+/* Paths, which tests replace. */
 struct oci_host {
 	const char *ca, *variables, *bundle, *dir;
 };

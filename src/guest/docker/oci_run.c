@@ -237,7 +237,7 @@ static int plan_ca(const struct oci_host *host, const char *config, const struct
 	int r;
 
 	if (file_read(host->ca, &ca) < 0)
-		return 0; /* there is none */
+		return 0; /* not present */
 	root = open_root(args->bundle, config);
 	if (root < 0)
 		return err_errno(

@@ -9,5 +9,5 @@
 
 typedef int builtin_fn(char **argv);
 
-/* NULL when there is none of that name. */
+/* Returns NULL if the name is unknown. */
 builtin_fn *builtin_find(const char *name);

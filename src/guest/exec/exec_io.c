@@ -9,7 +9,7 @@
 
 /* ^D, which a terminal in its usual mode reads as the end of the input. */
 #define TTY_EOF "\004"
-/* At most so much of one program's output a turn, so that the others get theirs. */
+/* Limit for one program's output per turn, so that the others are served. */
 #define TURN_READS 4
 
 /* Output from this offset on must not be lost; of a detached session, any may be. */

@@ -33,5 +33,5 @@
 #define EXEC_DRAIN_MS 2000
 /* How long a program waits for its client after a resume. */
 #define EXEC_CLAIM_MS 30000
-/* So long a program sees a terminal that is one row smaller, to make it redraw. */
+/* How long a program sees a terminal that is one row smaller, to make it redraw. */
 #define EXEC_NUDGE_MS 100

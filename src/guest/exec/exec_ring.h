@@ -31,7 +31,7 @@ static inline size_t exec_ring_len(const struct exec_ring *r)
 {
 	return (size_t)(r->end - r->base);
 }
-/* Data bytes that a frame may have now, when frames before `keep` may go. */
+/* Maximum data of the next frame, if frames before `keep` may be dropped. */
 size_t exec_ring_room(const struct exec_ring *r, uint64_t keep);
 /* Appends a frame, moving frames before `keep` as needed into the screen (NULL: discarded). The
  * data must fit exec_ring_room. */

@@ -70,7 +70,7 @@ static int open_terminal(const struct exec_spec *spec, struct ends *mine, struct
 		return -EMFILE;
 	if (!(spec->flags & EXEC_F_STDIN))
 		return 0;
-	/* A second fd for the same terminal: reading and writing wait for different things. */
+	/* A second fd for the same terminal: reading and writing wait for different events. */
 	mine->in = dup_fd(mine->out);
 	return mine->in < 0 ? mine->in : 0;
 }

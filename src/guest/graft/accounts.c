@@ -106,7 +106,7 @@ static void put_once(struct copy *c, const char *line)
 	c->done = true;
 }
 
-/* Is the image's own agent one that we can work with? */
+/* Whether the image's own agent is usable. */
 static int check_agent(const char *old, struct err *err)
 {
 	struct row row;

@@ -17,9 +17,9 @@
 #define ACCOUNTS_ID 1000
 #define ACCOUNTS_HOME "/home/agent"
 
-/* -EPERM when the image's own agent is root, or lives at no usable place. */
+/* Returns -EPERM if the image's own agent is root, or has no usable home. */
 int accounts_passwd(const char *old, const char *shell, char **ret, struct err *err) MUST_CHECK;
-/* Also makes the agent a member of sudo, wheel and docker where those are. */
+/* Also adds the agent to the groups sudo, wheel and docker if they exist. */
 char *accounts_group(const char *old);
 /* A password that cannot be entered. */
 char *accounts_shadow(const char *old);

@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 	kit_open(&kit, argv[2], argv[3]);
 	place_set_time((int64_t)at);
 	(void)umask(022);
-	/* From here on the image's tree is all there is. */
+	/* From here on only the image's tree is visible. */
 	if (chroot(argv[1]) < 0 || chdir("/") < 0)
 		die("entering %s: %s", argv[1], strerror(errno));
 	if (graft_all(&kit, &err) < 0) {

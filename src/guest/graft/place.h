@@ -7,7 +7,7 @@
  *          created under a temporary name and renamed, so no existing file is written through.
  * Trust    The tree is untrusted. Symlinks in it are followed as in the VM: they end in the tree,
  *          because it is the root.
- * Owns     The caller frees what place_read gives. Sources stay the caller's.
+ * Owns     The caller frees the result of place_read. Sources stay the caller's.
  * Limits   PLACE_MAX_TEXT bytes are read of a file of the tree.
  */
 #pragma once
@@ -31,5 +31,5 @@ int place_text(const char *path, const char *text, mode_t mode, struct err *err)
 int place_copy(const char *path, int from, mode_t mode, struct err *err) MUST_CHECK;
 /* Creates a symlink, unless the path exists. */
 int place_link(const char *path, const char *target, struct err *err) MUST_CHECK;
-/* The time of what changed by other hands. */
+/* Resets the time of a directory that was changed otherwise. */
 void place_touch(const char *path);

@@ -58,7 +58,7 @@ static int mount_one(const struct mount_row *m)
 	return 0;
 }
 
-/* The kernel gives PID 1 its console as 0, 1, 2 only when the initramfs has the node. */
+/* The kernel gives PID 1 its console as 0, 1, 2 only if the initramfs has the node. */
 static void open_console(void)
 {
 	int fd = open("/dev/console", O_RDWR | O_NOCTTY);
@@ -182,7 +182,7 @@ static void bring_up_loopback(void)
 		log_warn("bringing up the loopback interface: %s", strerror(errno));
 }
 
-/* Inherited by every program. The soft limit stays low enough for those that loop over all
+/* Inherited by every program. The soft limit stays low enough for programs that loop over all
  * descriptors. */
 static void set_limits(void)
 {

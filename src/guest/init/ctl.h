@@ -15,8 +15,8 @@
 
 #define CTL_MAX_STREAMS 16
 
-/* Gives the HTTP status; writes the answer's body. With CTL_HOLD the answer waits for ctl_release.
- */
+/* Returns the HTTP status; writes the answer's body. With CTL_HOLD the answer waits for
+ * ctl_release. */
 #define CTL_HOLD 0x8000u
 typedef unsigned ctl_handler(void *ctx, struct slice body, struct wr *answer);
 
@@ -41,7 +41,7 @@ struct ctl {
 	struct ctl_stream streams[CTL_MAX_STREAMS];
 };
 
-/* -ENOENT for a path that is not known, -EBUSY when there are too many. */
+/* Returns -ENOENT for an unknown path, -EBUSY if there are too many. */
 int ctl_open(struct ctl *c, const char *path, uint32_t *ret_idx) MUST_CHECK;
 /* -EMSGSIZE: the caller resets the stream. */
 int ctl_on_data(struct ctl *c, uint32_t id, uint32_t idx, struct slice bytes) MUST_CHECK;

@@ -27,7 +27,7 @@ void power_begin(struct power *p, struct loop *loop)
 		return;
 	p->loop = loop;
 	p->begun = true;
-	/* Stopped programs cannot hear TERM. */
+	/* Stopped programs cannot handle TERM. */
 	(void)kill(-1, SIGTERM);
 	(void)kill(-1, SIGCONT);
 	loop_timer_set(loop, &p->late, clock_mono_ms() + POWER_TERM_MS,

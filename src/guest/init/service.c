@@ -102,7 +102,7 @@ static unsigned on_power(void *ctx, struct slice body, struct wr *wr)
 	return answer_service(wr, 0, NULL);
 }
 
-/* Held answers are written when they are known. */
+/* Held answers are written when they are available. */
 static unsigned answer_later(struct wr *wr, int r, const struct err *err)
 {
 	return r == -EINPROGRESS ? 200 | CTL_HOLD : answer_service(wr, r, err);

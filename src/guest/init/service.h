@@ -39,5 +39,5 @@ void service_init(
 void service_on_net(struct service *s, bool ready);
 /* The result that /park or /wake waited for is available. */
 void service_on_parked(struct service *s, const struct park_answer *answer);
-/* So is what /forget has waited for. */
+/* The same for /forget. */
 void service_on_forgotten(struct service *s);

@@ -272,7 +272,7 @@ void net_dns_on_end(struct net_dns *d, uint32_t idx)
 	if (!q->used)
 		return;
 	answer_dns(d, q);
-	/* Answered; whatever the stream still does is of no use. */
+	/* Answered; later events of the stream are ignored. */
 	q->is_tcp = false;
 	q->n_answer = 0;
 }

@@ -11,7 +11,7 @@
 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers conflict with the C library's. */
 #define ORIGINAL_DST 80
 
-/* Where things are in the headers. */
+/* Offsets in the headers. */
 #define V4_HEAD 20
 #define V4_PROTO 9
 #define V4_TO 16

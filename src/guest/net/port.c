@@ -156,7 +156,7 @@ void port_start(struct port *p, struct loop *loop, int fd)
 	port_on_probe(p);
 }
 
-/* Where a new session begins in bytes that the old one does not understand. */
+/* Where a new session begins in data that the old one cannot parse. */
 static struct slice find_hello(const struct port *p, struct slice s)
 {
 	const uint8_t *at = s.n ? memmem(s.p, s.n, p->hello, p->n_hello) : NULL;
@@ -164,7 +164,7 @@ static struct slice find_hello(const struct port *p, struct slice s)
 	return at ? slice_of(at, s.n - (size_t)(at - s.p)) : slice_of(NULL, 0);
 }
 
-/* The session is broken: begin again where the host began again, else wait until it does. */
+/* The session is broken: restart where the host restarted, else wait until it does. */
 static void restart_port(struct port *p)
 {
 	struct slice s = find_hello(p, p->last);

@@ -31,7 +31,7 @@ struct inject {
 	int mem;	  /* /proc/PID/mem */
 	uint64_t insn;	  /* where a system call instruction is */
 	uint64_t page;	  /* for arguments; 0: none */
-	uint64_t rseq;	  /* where the thread's restartable sequence is noted; 0: nowhere */
+	uint64_t rseq;	  /* address of the thread's restartable sequence; 0: none */
 	uint64_t rseq_cs; /* and its noted value */
 	uint64_t mask;	  /* its blocked signals */
 	bool begun;

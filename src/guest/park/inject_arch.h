@@ -2,7 +2,7 @@
 /*
  * inject_arch - the registers of a system call, for inject.c: the architecture-specific part.
  *
- * How      struct inject_regs is what PTRACE_GETREGSET gives. INJECT_INSN are the bytes of the
+ * How      struct inject_regs is the format of PTRACE_GETREGSET. INJECT_INSN are the bytes of the
  *          instruction that enters the kernel.
  * Trust    Input: registers of the guest's programs, untrusted.
  */

@@ -25,8 +25,6 @@ void park_init(struct park *p, struct loop *loop, struct mounts *mounts)
 	*p = (struct park){.loop = loop, .mounts = mounts, .sock = -1};
 }
 
-/* ---- file systems ---- */
-
 static const char *const disks[] = {DOCKER_DATA, "/"};
 
 static int fs_ioctl(const char *path, unsigned long what)
@@ -67,8 +65,6 @@ void park_on_timer(struct park *p)
 	log_warn("the file systems were not resumed in time: unfreezing them");
 	thaw_fs(p);
 }
-
-/* ---- programs ---- */
 
 static void move_ours(const struct park *p, const char *group)
 {

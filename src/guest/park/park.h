@@ -36,12 +36,12 @@ struct park {
 
 /* A delayed answer. */
 struct park_answer {
-	const char *path; /* of the request; NULL: there is none */
+	const char *path; /* of the request; NULL: none */
 	struct guest_reply reply;
 };
 
 void park_init(struct park *p, struct loop *loop, struct mounts *mounts);
-/* 0: done. -EINPROGRESS: park_on_event gives the answer. */
+/* 0: done. -EINPROGRESS: park_on_event returns the answer. */
 int park_begin(struct park *p, enum guest_park kind, pid_t net, struct err *err) MUST_CHECK;
 int park_wake(struct park *p, struct guest_wake *wake, struct err *err) MUST_CHECK;
 void park_on_event(struct park *p, struct park_answer *ret);

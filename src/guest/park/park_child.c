@@ -89,7 +89,7 @@ void park_child_run(int sock, const pid_t *skip)
 	park_mounts_drop(&list);
 	report_child(&list, text, sizeof(text));
 	say_child(sock, true, text);
-	/* The end of PID 1's side is the end of the machine. */
+	/* If PID 1 closes its side, the VM is shutting down. */
 	if (recv(sock, &word, 1, 0) != 1)
 		_exit(1);
 	(void)alarm(PARK_WAKE_S);

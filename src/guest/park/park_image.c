@@ -10,7 +10,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
-/* Dropping caches frees what dropping caches then can free. */
+/* Dropping caches frees memory that makes more caches droppable. */
 #define ROUNDS 2
 /* Of one file that is read again. */
 #define MAX_WANTED (8 << 20)

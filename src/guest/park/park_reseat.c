@@ -16,8 +16,6 @@
 
 #define OPEN_MORE (O_CLOEXEC | O_NOFOLLOW | O_NOCTTY)
 
-/* ---- opening ---- */
-
 /* O_NONBLOCK would persist; no blocking file is among them. */
 static int open_again(struct park_item *it)
 {
@@ -96,8 +94,6 @@ void park_reseat_open(struct park_list *l)
 		park_list_lose(l, 1, "sbx-guest", "is lost in a container's namespace");
 }
 
-/* ---- stopping ---- */
-
 static struct park_held *find_held(struct park_reseat *rs, pid_t pid)
 {
 	for (size_t i = 0; i < rs->n_held; i++)
@@ -126,8 +122,6 @@ void park_reseat_hold(struct park_reseat *rs, struct park_list *l)
 		h->error = inject_hold(&h->in, it->pid, NULL);
 	}
 }
-
-/* ---- the program's part ---- */
 
 /* Contents of the program's page while it receives. */
 struct room {

@@ -31,5 +31,5 @@ struct park_reseat {
 
 void park_reseat_open(struct park_list *l);
 void park_reseat_hold(struct park_reseat *rs, struct park_list *l);
-/* Reseats and lets go; the list's report has what did not work. */
+/* Reseats and releases; the list's report has the failures. */
 void park_reseat_run(struct park_reseat *rs);

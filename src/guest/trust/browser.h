@@ -18,6 +18,6 @@
 
 #define BROWSER_MAX_CAS 64
 
-/* Writes the policies below root ("" in the guest) for these certificates; removes them when
- * there is none. */
+/* Writes the policies below root ("" in the guest) for these certificates; removes them if there
+ * are none. */
 int browser_write(const char *root, const char *pem, struct err *err) MUST_CHECK;

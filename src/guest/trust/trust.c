@@ -110,8 +110,6 @@ char *trust_bundle(const char *old, const char *ca_pem)
 	return text;
 }
 
-/* ---- the files, each below root ---- */
-
 static char *below_trust(const char *root, const char *path)
 {
 	return xasprintf("%s%s", root, path);

@@ -197,7 +197,7 @@ static int prepare(enum oci_kind kind, struct err *err)
 	return oci_prepare(&host, &args, err);
 }
 
-/* The bundle that the container sees at OCI_PLACE; "" when there is none. */
+/* The bundle that the container sees at OCI_PLACE; "" if there is none. */
 static char *seen_bundle(void)
 {
 	AUTO_FREE char *text = get("c/config.json"), *path = NULL;

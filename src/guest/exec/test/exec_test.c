@@ -239,7 +239,7 @@ static void test_kept_goes_on(void **state)
 	rig_wait(&q.over);
 	assert_int_equal(q.reason, EXEC_ASKED);
 	peer_done(&q);
-	/* Where it was left, byte by byte: no replay. */
+	/* Continues at the same byte: no replay. */
 	peer_attach(&q, "agent", false);
 	rig_wait(&q.attached);
 	rig_cut();
@@ -425,7 +425,7 @@ static void test_bounds(void **state)
 		n_dead += e->state == EXEC_ENDED;
 	assert_int_equal(n_dead, EXEC_MAX_DEAD);
 	assert_int_equal(rig.x->n_used, EXEC_MAX_DEAD);
-	/* The newest are those that stay. */
+	/* The newest stay. */
 	peer_attach(&p, "s0", false);
 	rig_wait(&p.over);
 	assert_string_equal(p.error, "session not found");

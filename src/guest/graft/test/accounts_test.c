@@ -76,7 +76,7 @@ static void test_group(void **state)
 		"root:x:0:\nsudo:x:27:agent\nwheel:x:10:root,agent\ndocker:x:9:a,agent\nadm:x:4:\n"
 		"agent:x:1000:\n");
 	check_group("root:x:0:\nnode:x:1000:\n", "root:x:0:\nagent:x:1000:\nnode:x:1000:\n");
-	check_group("root:x:0:\nagent:x:7:\nsudo:x:1:agents", /* agents is another one */
+	check_group("root:x:0:\nagent:x:7:\nsudo:x:1:agents", /* agents is a different name */
 		"root:x:0:\nagent:x:7:\nsudo:x:1:agents,agent\n");
 }
 

@@ -146,7 +146,7 @@ static void net_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 	if (s->service == RIG_STALL)
 		return;
 	if (s->service == RIG_ECHO || is_dns(s)) {
-		/* The echo gives its window back only as it sends. */
+		/* The echo returns its window only as it sends. */
 		(void)bufq_put(&s->out, bytes);
 		wire_resume(r->net.wire, id);
 		if (!is_dns(s))

@@ -341,7 +341,7 @@ static void edge_goes_and_comes(void **state)
 	    "cat /tmp/waited",
 		STEP_MS);
 	must_have(rig.output, "you are on");
-	/* Away for long: refused, not left hanging. */
+	/* Away for long: refused, not left waiting. */
 	rig_net_leave(&rig);
 	rig_serve(&rig, 6000);
 	status = rig_run(&rig, "curl -sS --noproxy '*' -m 30 203.0.113.5/", STEP_MS);

@@ -115,7 +115,7 @@ static void on_session(void *ctx, struct wire *w)
 		r->ended++;
 }
 
-/* A host, or another one in the place of the last: its first bytes are on their way. */
+/* A host, or its replacement: its first data is in transit. */
 static void host_comes(struct rig *r)
 {
 	struct bytes *b = &kernel.to_guest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sbx-why, run by the shell of this machine on texts as the host sends them. */
+/* sbx-why, run by the shell of this host on texts as the host sends them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -88,7 +88,7 @@ static void away_and_back(const char *lost)
 	ask(GUEST_PATH_WAKE, &wr, lost);
 }
 
-/* wait_for CONDITION: a busy machine needs more than a moment for each of them. */
+/* wait_for CONDITION: on a busy host each of them takes a while. */
 #define WAIT_FOR "wait_for() { for t in $(seq 200); do eval \"$1\" && return; sleep 0.1; done; }\n"
 
 static const char *const programs =

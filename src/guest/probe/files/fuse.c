@@ -24,7 +24,7 @@
 #include "vdev.h"
 
 #define DEVICE_ID "0x105a"
-#define REQUESTS 1 /* the queue after the one for urgent ones */
+#define REQUESTS 1 /* the queue after the one for urgent requests */
 #define IN_MAX (VDEV_BYTES - 64)
 
 struct session {
@@ -106,8 +106,6 @@ static void put_name(struct session *s, const char *text)
 
 	put_fuse(s, name, n);
 }
-
-/* ---- the words ---- */
 
 static int lookup_fuse(struct session *s, const char *name, struct fuse_entry_out *ret_e)
 {

@@ -52,7 +52,7 @@ static int make_folder(char *path)
 	return fd;
 }
 
-/* The directory that the name is in, created when there is none. `path` is cut. */
+/* The directory of the name, created if missing. `path` is cut. */
 static int open_folder(char *path, const char **ret_name)
 {
 	int fd;
@@ -135,8 +135,6 @@ int probe_plant(int argc, char **argv)
 		(void)close(dir);
 	return r < 0 ? PROBE_REFUSED : PROBE_POSSIBLE;
 }
-
-/* ---- a pipe ---- */
 
 static int open_pipe(const char *path)
 {

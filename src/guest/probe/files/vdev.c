@@ -60,8 +60,6 @@ static bool find_vdev(struct vdev *d, const char *id)
 	return d->name[0];
 }
 
-/* ---- where its registers are ---- */
-
 static void take_cap(struct vdev *d, const uint8_t *cap, int *bar)
 {
 	uint32_t offset;
@@ -117,8 +115,6 @@ static volatile struct virtio_pci_common_cfg *common_vdev(const struct vdev *d)
 	return (volatile void *)(d->bar + d->common);
 }
 
-/* ---- memory that it reads and writes ---- */
-
 static uint64_t physical_vdev(const void *p)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -149,8 +145,6 @@ static int make_memory(struct vdev *d)
 	d->in = d->out + VDEV_BYTES;
 	return physical_vdev(d->ring) ? 0 : probe_refused("physical addresses");
 }
-
-/* ---- starting it ---- */
 
 static void reset_vdev(struct vdev *d)
 {
@@ -229,8 +223,6 @@ void vdev_close(struct vdev *d)
 	if (d->name[0] && put_vdev(DRIVER "/bind", d->name) < 0)
 		(void)probe_refused("bind");
 }
-
-/* ---- requests ---- */
 
 static uint16_t add_vdev(struct vdev *d, uint16_t at, const uint8_t *buf, size_t n, uint16_t flags)
 {

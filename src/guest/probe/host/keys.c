@@ -12,7 +12,7 @@
 
 #define MAX_KEYS 4096
 
-/* The key's bytes on stdout. Links to it make it readable for who may link it, as root may. */
+/* Prints the key's bytes. Root can link a key to its own keyring and then read it. */
 static int print_key(long serial)
 {
 	static char bytes[65536];

@@ -28,8 +28,6 @@ void answer_print(FILE *out, struct slice bytes, size_t most)
 	}
 }
 
-/* ---- DNS ---- */
-
 static unsigned u16_answer(struct slice m, size_t at)
 {
 	return (unsigned)m.p[at] << 8 | m.p[at + 1];
@@ -103,8 +101,6 @@ int answer_dns(FILE *out, struct slice m)
 	(void)fputc('\n', out);
 	return code == 0 && answers ? PROBE_POSSIBLE : PROBE_REFUSED;
 }
-
-/* ---- a connection ---- */
 
 /* The place of `word`, in any case of letters, or NULL. Bytes may hold NUL. */
 static const uint8_t *find_answer(struct slice in, const char *word)

@@ -38,9 +38,9 @@ int net_now(void);
 int net_left(int start);
 /* Waits for events of poll(2); 1, 0 when it is too late. */
 int net_wait(int fd, short events, int ms);
-/* Connected within the time that is left, or -errno. */
+/* Connects within the remaining time, or returns -errno. */
 int net_connect(const struct net_addr *to, int start) MUST_CHECK;
-/* Takes escapes out of text; gives the number of bytes, at most size. */
+/* Decodes escapes in text; returns the number of bytes, at most size. */
 size_t net_bytes(const char *text, uint8_t *buf, size_t size);
 
 /* Builds a ClientHello for the name (n_name 0: without one); returns its length. ech: with an

@@ -93,7 +93,7 @@ static int send_packet(int fd, unsigned index, const uint8_t *frame)
 	return sendto(fd, frame, ARP_BYTES, 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
 }
 
-/* Gives 1 sent, 0 not; answered counts frames from elsewhere. */
+/* Returns 1 if sent, else 0; answered counts frames from other hosts. */
 static int send_on(int fd, unsigned index, const uint8_t *frame, bool with_xdp, unsigned *answered)
 {
 	struct sockaddr_ll from;
@@ -111,7 +111,7 @@ static int send_on(int fd, unsigned index, const uint8_t *frame, bool with_xdp, 
 	return 1;
 }
 
-/* On each interface, and who answers is counted with a packet socket. */
+/* On each interface; a packet socket counts the answers. */
 static int ask_neighbours(int argc, char **argv, bool with_xdp)
 {
 	unsigned sent = 0, answered = 0;

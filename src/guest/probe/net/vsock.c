@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vsock: a connection to a context of the machine below. */
+/* vsock: a connection to a context of the hypervisor. */
 #include <errno.h>
 #include <linux/vm_sockets.h>
 #include <poll.h>

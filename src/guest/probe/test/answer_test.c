@@ -76,7 +76,7 @@ static void dns_cut_or_lying(void **state)
 	DNS(PROBE_REFUSED, "an answer of 0 bytes\n", "");
 	DNS(PROBE_REFUSED, "an answer of 11 bytes\n", "\x5b\x78\x81\x80\0\1\0\1\0\0\0");
 	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n", HEAD("\x80", "\1", "\0"));
-	/* a record longer than the message; a label that leads out of it; a pointer cut in two */
+	/* a record longer than the message; a label that exceeds it; a pointer cut in two */
 	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n",
 		HEAD("\x80", "\1", "\0") QUESTION "\xc0\x0c\0\1\0\1\0\0\0\x3c\xff\xff\xc0");
 	DNS(PROBE_POSSIBLE, "NOERROR, 1 answers, all truncated\n",

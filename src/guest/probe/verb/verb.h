@@ -18,5 +18,5 @@
 #define PROBE_REFUSED 1
 #define PROBE_USAGE 2
 
-/* Prints `ENAME what` for errno; gives PROBE_REFUSED. */
+/* Prints `ENAME what` for errno; returns PROBE_REFUSED. */
 int probe_refused(const char *what);

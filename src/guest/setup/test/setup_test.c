@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random bytes of the host become random numbers of the guest. Only root of a machine can do that,
- * so the kernel is played here. */
+/* Random bytes of the host become random numbers of the guest. Only root of a VM can do that, so
+ * the kernel is simulated here. */
 #include "src/guest/setup/setup.h"
 
 #include <errno.h>

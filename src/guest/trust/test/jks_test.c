@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* With a JVM on the machine its keytool reads the store too. */
+/* If a JVM is installed, its keytool reads the store too. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -77,7 +77,7 @@ static char *leaf_pem(struct mint *m)
 	return ret;
 }
 
-/* A server with a leaf of that mint, in the place of the one before. */
+/* A server with a leaf of that mint, which replaces the previous one. */
 static void serve(struct mint *m)
 {
 	AUTO_FREE char *leaf = leaf_pem(m);
