@@ -41,7 +41,7 @@ void import_done(struct import *im);
 /* home: the user's. */
 int import_collect(
 	struct import *im, const struct agent *a, const char *home, struct err *err) MUST_CHECK;
-/* seeds: of the agent. workspace: the first one in the guest, "" when there is none. */
+/* seeds: of the agent. workspace: the first one in the guest, "" if there is none. */
 void import_seed(
 	struct import *im, const struct agent_list *seeds, const char *workspace, const char *id);
 /* Into a running sandbox. Existing files are kept unless `over`. */

@@ -57,8 +57,6 @@ char *agent_need_names(void)
 	return text;
 }
 
-/* ---- template ---- */
-
 int agent_need_template(const struct agent *a, const char *name, struct problem *p)
 {
 	if (!agent_is_built(a) || strcmp(name, a->name) != 0 || template_is_there(name))
@@ -74,8 +72,6 @@ int agent_need_template(const struct agent *a, const char *name, struct problem 
 	*p = (struct problem){0};
 	return agent_build(a, p);
 }
-
-/* ---- hosts ---- */
 
 void agent_hosts_done(struct agent_hosts *h)
 {
@@ -198,8 +194,6 @@ int agent_need_hosts(const struct agent *a, const char *sandbox, bool allow,
 	free(n.first_rule);
 	return r;
 }
-
-/* ---- credentials ---- */
 
 /* Whether the tokens of every login in the sandbox are stored on the host (`token` in its services'
  * files). */

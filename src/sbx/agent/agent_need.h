@@ -18,7 +18,7 @@
 
 /* All agents, read once; the first call prints errors. Never NULL. */
 const struct agents *agent_need_all(void);
-/* NULL: there is no such agent. */
+/* Returns NULL if the agent is unknown. */
 const struct agent *agent_need_find(const char *name);
 /* The agent whose name is nearest to the typed one, or NULL. */
 const char *agent_need_nearest(const char *typed);

@@ -90,9 +90,8 @@ char *history_folder(const json_t *sandbox)
 	return slash && is_ours(host) ? xstrndup(host, (size_t)(slash - host)) : NULL;
 }
 
-/* An entry of a directory below `top`. A directory that is not empty moves up to `top`: names
- * that a guest has nested deeper than PATH_MAX, or than there are descriptors, are removed as
- * others are. */
+/* An entry of a directory below `top`. A directory that is not empty moves up to `top`: so names
+ * that a guest has nested deeper than PATH_MAX, or than the descriptor limit, are removed too. */
 static int remove_or_raise(int top, int dir, const char *name)
 {
 	static unsigned n;

@@ -28,5 +28,5 @@ struct mirrors {
 bool mirror_target(const char *uri, char *buf, size_t size);
 /* Adds the host of a line of apt-get, once. mirror+file:PATH is the first address in it. */
 void mirror_add(struct mirrors *m, const char *line);
-/* All zero when there is no apt. */
+/* All zero without apt. */
 void mirror_find(struct mirrors *m);

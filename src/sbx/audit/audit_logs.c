@@ -29,7 +29,7 @@ struct entry {
 
 struct audit_logs {
 	char *dir, *ref;
-	char asked[AUDIT_MAX_WORD + 1]; /* the id that sbxd gave for ref */
+	char asked[AUDIT_MAX_WORD + 1]; /* the id that sbxd returned for ref */
 	unsigned flags;
 	int watch, dir_watch;
 	struct entry *v;

@@ -41,8 +41,8 @@ const char *audit_logs_id(const struct audit_logs *l, size_t i);
 /* Last name of its sandbox, or "". */
 void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NAME + 1]);
 
-/* Gives what fn returned when that was < 0. A log that cannot be read on is warned about; then
- * the result is -EBADMSG, after all the others were read. */
+/* Returns the result of fn if < 0. A log that becomes unreadable causes a warning; the result is
+ * then -EBADMSG, after all the others were read. */
 int audit_logs_read(
 	struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p) MUST_CHECK;
 /* Returns when stdout is closed (0) or something failed. */

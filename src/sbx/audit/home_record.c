@@ -165,7 +165,7 @@ static bool is_left_out(const char *name)
 	return str_starts(name, "known_hosts") || strchr(name, '\n') != NULL;
 }
 
-/* Directories are put aside, everything else is hashed; false when there is no such name. */
+/* Directories are put on the list, everything else is hashed; false if the name does not exist. */
 static bool look_at(struct record *r, const char *group, int home, const char *path, char **ret_dir)
 {
 	char hash[HASH_HEX + 1];

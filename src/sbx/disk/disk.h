@@ -45,6 +45,6 @@ struct template_wish {
 };
 int template_save_as(const char *ref, const struct template_wish *wish, struct template *ret,
 	struct problem *p) MUST_CHECK;
-/* The same with layers, for who needs no more. */
+/* The same with layers, for callers that need only these. */
 int template_save(
 	const char *ref, const char *name, const json_t *facts, struct problem *p) MUST_CHECK;

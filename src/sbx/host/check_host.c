@@ -221,7 +221,7 @@ static void hint_cgroup(struct check *c)
 	check_hint(c, "%s", access(SOCKET_UNIT, R_OK) == 0 ? USE_UNIT : USE_SCOPE);
 }
 
-/* Of sbxd when it runs, because it may have been started elsewhere; else of this session. */
+/* Of a running sbxd, because it may have been started elsewhere; else of this session. */
 static void check_cgroup(struct check *c)
 {
 	AUTO_JSON json_t *v = NULL;

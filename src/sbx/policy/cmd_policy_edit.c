@@ -151,8 +151,6 @@ int policy_deny_run(struct opts *o)
 	return add_edit(o, "deny");
 }
 
-/* ---- rm ---- */
-
 static int check_rm(const struct opts *o, struct problem *p)
 {
 	const char *decision = opts_value(o, "decision");

@@ -20,7 +20,7 @@
 #define REASON_COLUMN 5
 #define MIN_REASON 20
 #define NO_RULE "no applicable policies for op(" /* the reason of a request that no rule allows */
-#define NOT_CONNECTED "<dial failed>"		 /* the rule of an allowed one that failed */
+#define NOT_CONNECTED "<dial failed>"		 /* the rule of an allowed request that failed */
 
 const struct opt_def policy_log_opts[] = {
 	{'n', "limit", "N", "print the last N hosts of each kind; 0 prints all (default: 0)"},

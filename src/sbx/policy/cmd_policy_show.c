@@ -287,7 +287,7 @@ int policy_ls_run(struct opts *o)
 
 /* ---- inspect ---- */
 
-/* By its id or the beginning of one that no other has. */
+/* By its id or an unambiguous prefix of it. */
 static int find_rule(
 	const struct rules *rules, const char *id, const struct rule **ret, struct problem *p)
 {

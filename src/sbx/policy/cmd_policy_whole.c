@@ -34,8 +34,6 @@ const struct opt_def policy_reset_opts[] = {
 	{0},
 };
 
-/* ---- set-default ---- */
-
 int policy_default_run(struct opts *o)
 {
 	const char *preset = o->args.v[0], *near = opt_nearest(preset, policy_preset_names);
@@ -80,8 +78,6 @@ int policy_init_run(struct opts *o)
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
-/* ---- export ---- */
-
 static int save_text(const char *path, const char *text, struct problem *p)
 {
 	AUTO_OUT_PLACE struct out_place place = {.dir = -1};
@@ -110,8 +106,6 @@ int policy_export_run(struct opts *o)
 		ui_note("Wrote %zu rules to %s", rules.n, o->args.v[0]);
 	return EXIT_OK;
 }
-
-/* ---- import ---- */
 
 static void show_lines(const char *mark, char **line, size_t n_shown, size_t n)
 {
@@ -227,8 +221,6 @@ int policy_import_run(struct opts *o)
 	r = put_whole(slice_of(text, n), &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
-
-/* ---- reset ---- */
 
 int policy_reset_run(struct opts *o)
 {

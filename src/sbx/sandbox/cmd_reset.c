@@ -24,8 +24,6 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-/* ---- the question ---- */
-
 static void say_what(const json_t *sandboxes, const json_t *templates, bool all)
 {
 	const json_t *s;
@@ -63,8 +61,6 @@ static bool is_wanted(bool force, bool all)
 	ui_note("Nothing was removed.");
 	return false;
 }
-
-/* ---- removal ---- */
 
 static int remove_sandboxes(const json_t *list)
 {

@@ -90,7 +90,7 @@ static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
 	return 0;
 }
 
-/* An agent that is named and another one inside must not pass in silence. */
+/* An agent that differs from the sandbox's must not be accepted silently. */
 static int check_agent(const struct plan *plan, struct problem *p)
 {
 	const char *has = api_str(plan->there, "agent");

@@ -107,7 +107,7 @@ static char *free_name(const char *name)
 	return NULL;
 }
 
-/* "sbx run" with the same arguments and a free name; NULL when there is none. */
+/* "sbx run" with the same arguments and a free name; NULL if there is none. */
 static char *another_command(const struct opts *o, const json_t *there)
 {
 	AUTO_FREE char *name = free_name(api_str(there, "name"));

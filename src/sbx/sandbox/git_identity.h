@@ -19,7 +19,7 @@
 #define GIT_MAX_VALUE 200
 
 struct git_identity {
-	char *name, *email; /* NULL: there is none */
+	char *name, *email; /* NULL: none */
 };
 
 void git_identity_done(struct git_identity *g);

@@ -17,8 +17,6 @@ const struct opt_def secret_rm_opts[] = {
 };
 const struct opt_def secret_unlock_opts[] = {{0}};
 
-/* ---- rm ---- */
-
 /* Another scope, or a name that is near. */
 static int not_there(const json_t *answer, const char *name, const char *sandbox, struct problem *p)
 {
@@ -119,8 +117,6 @@ int secret_rm_run(struct opts *o)
 		sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : "");
 	return EXIT_OK;
 }
-
-/* ---- unlock ---- */
 
 static int ask_twice(struct secret_value *v, struct problem *p)
 {

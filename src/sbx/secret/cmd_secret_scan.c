@@ -18,7 +18,7 @@
 #include "secret_verbs.h"
 #include "lib/client/cli/table.h"
 
-#define SCAN_TIMEOUT_MS 640000 /* others may be before it */
+#define SCAN_TIMEOUT_MS 640000 /* other requests may be before it */
 
 const struct opt_def secret_scan_opts[] = {
 	{0, "sandbox", "NAME", "search this sandbox: memory, disks, logs, audit log"},

@@ -95,8 +95,6 @@ int secret_set_run(struct opts *o)
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
-/* ---- set-custom ---- */
-
 /* The value that sandboxes see: recognizable, so that it is not mistaken for a credential. */
 static int make_placeholder(const char *wish, char **ret, struct problem *p)
 {

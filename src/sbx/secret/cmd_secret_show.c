@@ -26,8 +26,6 @@ const struct opt_def secret_status_opts[] = {
 	{0},
 };
 
-/* ---- ls ---- */
-
 /* The first two, and how many more there are. */
 static char *short_hosts(const json_t *hosts)
 {
@@ -144,8 +142,6 @@ int secret_ls_run(struct opts *o)
 	return EXIT_OK;
 }
 
-/* ---- services ---- */
-
 static char *env_names(const json_t *envs)
 {
 	AUTO_JSON json_t *names = json_array();
@@ -197,8 +193,6 @@ int secret_services_run(struct opts *o)
 		ui_warning("skipped: %s", json_string_value(fault));
 	return json_array_size(json_object_get(answer, "faults")) ? EXIT_FAILED : EXIT_OK;
 }
-
-/* ---- status ---- */
 
 static void row_show(const char *label, const char *text)
 {

@@ -137,8 +137,6 @@ static int each_below(struct walk *w, const char *path)
 	return r;
 }
 
-/* ---- what qemu has open ---- */
-
 struct seen {
 	dev_t dev;
 	ino_t ino;

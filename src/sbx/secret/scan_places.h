@@ -23,7 +23,7 @@ enum scan_place {
 	SCAN_DOCKER, /* its docker disk: the same */
 	SCAN_LOGS,   /* logs of sbx about the sandbox and itself */
 	SCAN_AUDIT,  /* the audit logs of all sandboxes */
-	SCAN_FILES,  /* everything else in its two directories, and the registry and the policy */
+	SCAN_FILES,  /* all other files in its two directories, the registry and the policy */
 	SCAN_BASE,   /* the template's layers; only on request */
 	SCAN_N_PLACES,
 };

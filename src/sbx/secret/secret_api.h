@@ -21,7 +21,7 @@
 /* A list inside *ret_answer: "services" and "faults", or "secrets". */
 int secret_services(json_t **ret_answer, struct problem *p) MUST_CHECK;
 int secret_list(json_t **ret_answer, struct problem *p) MUST_CHECK;
-/* The service of that name in an answer; else a sentence with the nearest one. */
+/* Returns the service of that name in an answer; else an error with the nearest one. */
 int secret_find_service(
 	const json_t *answer, const char *name, const json_t **ret, struct problem *p) MUST_CHECK;
 /* The credential of that name and scope (NULL: global) in an answer, or NULL. */

@@ -37,7 +37,7 @@ int secret_value_append(struct secret_value *v, const char *text, struct problem
 bool secret_value_chomp(struct secret_value *v);
 /* Whether it can be a credential: not empty, no control characters, no placeholder. */
 int secret_value_check(const struct secret_value *v, struct problem *p) MUST_CHECK;
-/* Whether a text is what sandboxes see in place of a credential. */
+/* Whether a text is a placeholder credential. */
 bool secret_value_is_placeholder(const char *text);
 /* As the vault shows it: "sk-****abcd", "****" for a short one. */
 void secret_value_mask(const char *text, char ret[SECRET_MASK]);

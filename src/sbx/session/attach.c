@@ -18,8 +18,6 @@ static uint8_t flags_of(const struct attach *a)
 			 (a->session ? EXEC_F_KEEP | EXEC_F_ATTACH : 0));
 }
 
-/* ---- reattaching ---- */
-
 static enum session_where where_attach(void *ctx)
 {
 	AUTO_JSON json_t *s = NULL;

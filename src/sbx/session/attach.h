@@ -33,7 +33,7 @@ struct attach {
 	enum session_left left;	 /* result: the program was left running */
 };
 
-/* The command's exit status, or EXIT_OURS after saying why. 0 when it was left running. */
+/* Returns the exit status, or EXIT_OURS after an error message. 0 if it was left running. */
 int attach_run(struct attach *a);
 /* Link to a sandbox's streams; ref is borrowed. */
 struct session_link attach_link(const char *ref);

@@ -125,7 +125,7 @@ static void host_half(const struct copy *c, int archive, int report_fd)
 	_exit(fd_write_all(report_fd, &rep, sizeof(rep)) < 0);
 }
 
-/* Gives the child's pid and the fds that stay here. */
+/* Returns the child's pid and the fds that stay here. */
 static pid_t start_host_half(const struct copy *c, int *ret_archive, int *ret_report)
 {
 	int archive[2], report[2];
@@ -199,7 +199,7 @@ static int say_guest_failed(int status, const char *text, struct problem *p)
 		&p->err, -EIO, "the copy process in the sandbox exited with status %d", status);
 }
 
-/* Replaces the sentence about a link in a workspace by one that names it and what helps. */
+/* Replaces the error about a symlink in a workspace by one with its path and a command. */
 static int say_link(const struct copy *c, struct problem *p)
 {
 	AUTO_FREE char *whole = xasprintf("%s/%s", c->dest.root, c->dest.path);
@@ -371,7 +371,7 @@ static int close_read_only(struct copy *c, struct problem *p)
 	return r;
 }
 
-/* Sandboxes are paused when the file system of their disks is full; others are the user's. */
+/* Sandboxes are paused if the file system of their disks is full; others belong to the user. */
 static void keep_reserve(struct copy *c, uint64_t bytes)
 {
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);

@@ -473,7 +473,7 @@ static void ask_to_detach(struct live *l)
 
 static void prepare_session(struct live *l)
 {
-	/* Before ATTACHED it is not known where the input continues. */
+	/* Before ATTACHED the offset of the input is unknown. */
 	if (l->ended || !l->started || l->suspended || l->broke_ms)
 		return;
 	live_send_input(l);

@@ -44,7 +44,7 @@ struct live {
 	uint64_t look_ms;     /* when a silent sandbox is checked */
 	unsigned n_looks;     /* since its last frame */
 	bool told_paused;
-	uint64_t broke_ms; /* since when there is no stream that works; 0: there is */
+	uint64_t broke_ms; /* since when no stream works; 0: one works */
 	uint8_t buf[PIECE];
 };
 

@@ -99,8 +99,6 @@ int template_ls_run(struct opts *o)
 	return EXIT_OK;
 }
 
-/* ---- inspect ---- */
-
 static void row_ls(const char *label, const char *text)
 {
 	printf("%-11s", label);
@@ -189,8 +187,6 @@ int template_inspect_run(struct opts *o)
 	api_print(m);
 	return EXIT_OK;
 }
-
-/* ---- rm, verify ---- */
 
 static int remove_one(const char *name, struct problem *p)
 {

@@ -25,8 +25,6 @@ const struct opt_def template_save_opts[] = {
 	{0},
 };
 
-/* ---- to a file ---- */
-
 static int export_to(const struct template *t, int fd, struct problem *p)
 {
 	int r = template_export(t, fd, template_show, NULL, &p->err);
@@ -98,8 +96,6 @@ static int export_named(const char *name, const char *path, struct problem *p)
 	return r < 0 ? r : output_save(&t, path, p);
 }
 
-/* ---- a sandbox ---- */
-
 static uint64_t own_bytes(const char *name)
 {
 	AUTO_JSON json_t *m = template_manifest(name);
@@ -148,8 +144,6 @@ int template_save_run(struct opts *o)
 
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
-
-/* ---- load ---- */
 
 /* Names that the user must have typed or confirmed: an existing template, the base, or an agent.
  * Everything built from this name later depends on it. */

@@ -317,7 +317,7 @@ void dockerfile_done(struct dockerfile *d)
 	*d = (struct dockerfile){0};
 }
 
-/* The earlier stage of that name; d->n when there is none. */
+/* The earlier stage of that name; d->n if there is none. */
 static size_t find_stage(const struct dockerfile *d, size_t before, const char *ref)
 {
 	while (before-- > 0)

@@ -34,7 +34,7 @@ struct dockerfile {
 };
 
 enum dockerfile_from {
-	DOCKERFILE_OTHER,   /* an image of some registry, or scratch */
+	DOCKERFILE_OTHER,   /* an image of a registry, or scratch */
 	DOCKERFILE_SANDBOX, /* docker/sandbox-templates:TAG */
 	DOCKERFILE_TEMPLATE /* sbx/NAME */
 };

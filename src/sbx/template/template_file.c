@@ -47,7 +47,7 @@ static void build_done(struct build *b)
 	json_decref(b->result);
 }
 
-/* ---- before anything runs ---- */
+/* ---- before the build ---- */
 
 static int read_file(struct build *b, struct problem *p)
 {
@@ -248,7 +248,7 @@ static void say_ignored(const json_t *facts)
 				i == 0 ? "ENTRYPOINT" : "CMD");
 }
 
-/* From an image of a registry: out of the sandbox as a file, then as any image. */
+/* From an image of a registry: exported from the sandbox as a file, then as any image. */
 static int take_image(struct build *b, const char *name, const json_t *facts, struct problem *p)
 {
 	AUTO_FREE char *path = paths_get(PATHS_DATA, "templates/.save.%d", (int)getpid());

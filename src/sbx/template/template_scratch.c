@@ -69,7 +69,7 @@ static void keep_line(void *arg, char *line)
 		(void)!str_copy(s->tail[s->n_lines++ % SCRATCH_TAIL], FOLLOW_MAX_LINE, line);
 }
 
-/* On a terminal the line takes the place of the one before; else it stays, as in any log. */
+/* On a terminal the line replaces the previous one; else it stays, as in a log. */
 static void show_line(void *arg, char *line)
 {
 	keep_line(arg, line);
@@ -197,7 +197,7 @@ int scratch_start(struct scratch *s, const char *template, const char *share,
 	if (r == 0)
 		r = sandbox_create(body, NULL, p);
 	if (r < 0)
-		s->name[0] = '\0'; /* there is none to remove */
+		s->name[0] = '\0'; /* nothing to remove */
 	return r;
 }
 

@@ -22,7 +22,7 @@
 #define SCRATCH_MAX_IMAGE (12ull << 30)
 
 struct scratch {
-	char name[32]; /* empty: there is none */
+	char name[32]; /* empty: none */
 	char tail[SCRATCH_TAIL][FOLLOW_MAX_LINE];
 	size_t n_lines;
 };

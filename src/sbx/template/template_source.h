@@ -34,7 +34,7 @@
 
 /* Was one of them requested? */
 bool template_source_wanted(const struct opts *o);
-/* The whole command; gives the exit status. */
+/* The whole command; returns the exit status. */
 int template_source_build(const struct opts *o);
 
 /* The two kinds of build. `name` is checked already. `more`, if not NULL, is shown instead of the
