@@ -32,8 +32,7 @@ static uint32_t next_char(struct slice s, size_t *ret_n)
 	return u;
 }
 
-/* Not for a page: control characters, those that turn text around or hide in it, and no
- * characters. */
+/* Not for a page: control characters, characters that reverse or hide text, and noncharacters. */
 static bool is_bad(uint32_t u)
 {
 	if (u < 0x20)

@@ -19,8 +19,6 @@
 
 #define PROVE_USER_PATH "USER_PATH"
 
-/* ---- lists of words ---- */
-
 static void words_done(struct opt_list *w)
 {
 	mem_free_list((char **)w->v, w->n);
@@ -62,8 +60,6 @@ static int check_ids(const struct opt_list *w, const struct probes *set, struct 
 	return 0;
 }
 
-/* ---- --list ---- */
-
 static void list_probes(const struct prove_wish *w, const struct probes *set)
 {
 	const char *group = "";
@@ -82,8 +78,6 @@ static void list_probes(const struct prove_wish *w, const struct probes *set)
 			p->own ? " (own)" : "");
 	}
 }
-
-/* ---- a run ---- */
 
 struct view {
 	struct prove_text text;
@@ -153,7 +147,7 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	w.on_begin = on_begin;
 	w.on_done = on_done;
 	w.arg = &v;
-	/* Before anything is tried: a path with a mistake in it costs no five minutes. */
+	/* Before any probe runs: a mistyped path must not cost five minutes. */
 	if (html)
 		r = out_place_find(html, &place, &p);
 	if (html && r >= 0)

@@ -27,7 +27,7 @@ enum prove_verdict {
 };
 
 struct prove_result {
-	char *id;    /* GROUP/NAME; of one that was tried again recovery/X+GROUP/NAME */
+	char *id;    /* GROUP/NAME; of a repeated one recovery/X+GROUP/NAME */
 	char *group; /* the group of its section */
 	char *title, *tried, *means;
 	char *inside, *outside; /* output; empty without such a part */

@@ -28,5 +28,5 @@ int prove_folder_make(struct prove_folder *f, const char *top, struct err *err) 
 void prove_folder_remove(struct prove_folder *f);
 /* Whether the run of f->path is over. */
 bool prove_folder_is_left(const struct prove_folder *f);
-/* The first that a killed run left below `top`, locked by us; false when there is none. */
+/* The first directory that a killed run left below `top`, locked by us; false if there is none. */
 bool prove_folder_find_left(const char *top, struct prove_folder *ret);

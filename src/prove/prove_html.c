@@ -257,7 +257,7 @@ static void put_facts(struct page *p)
 
 /* ---- the picture and the groups ---- */
 
-/* "38/38" of those that could be tried. */
+/* "38/38" of the probes that could be tried. */
 static void put_ratio(struct page *p, size_t g)
 {
 	size_t held = p->count[g][PROVE_PASS], n = held + p->count[g][PROVE_FAIL];

@@ -26,7 +26,7 @@
 struct prove_job {
 	pid_t pid; /* 0: none */
 	int pidfd;
-	int to, out; /* of a piped one: its stdin and stdout, the caller's to use; else -1 */
+	int to, out; /* of a piped one: its stdin and stdout, for the caller; else -1 */
 	int text_fd; /* stderr, and stdout when it is not piped */
 	uint64_t begun_ms, late_ms;
 	char text[PROVE_JOB_MAX_OUT];

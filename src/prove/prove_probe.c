@@ -367,7 +367,7 @@ static int load_file(struct probes *set, const char *path, const char *group, co
 	return r;
 }
 
-/* Neither hidden ones nor what editors leave. */
+/* Neither hidden files nor those of editors. */
 static int is_seen(const struct dirent *d)
 {
 	return d->d_name[0] != '.' && !str_ends(d->d_name, "~");

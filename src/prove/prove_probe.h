@@ -57,7 +57,7 @@ extern const char *const probe_part_words[];
 
 /* The place of a group in probe_groups, or -1. */
 int probe_group_find(const char *name);
-/* One file. `path` is what messages call it. *ret must be all zero. */
+/* Loads one file. `path` is its name in messages. *ret must be all zero. */
 int probe_parse(struct slice text, const char *group, const char *name, const char *path,
 	struct probe *ret, struct err *err) MUST_CHECK;
 /* It changes the sandbox and checks what still holds afterwards. */

@@ -109,7 +109,7 @@ static void fill_lanes(struct prove *pr)
 			add_probe(pr, pr->set->v[i]);
 }
 
-/* ---- what all need ---- */
+/* ---- common facts ---- */
 
 static int load_prelude(const char *name, char **ret, struct err *err)
 {
@@ -173,7 +173,7 @@ static int say_stopped(const char *name, const char *status, struct problem *p)
 	return problem_hint(p, -ENOTCONN, "sbx start %s", name);
 }
 
-/* The only one that runs, on the heap. */
+/* The only running sandbox, on the heap. */
 static int choose_run(char **ret, struct problem *p)
 {
 	AUTO_JSON json_t *all = NULL;

@@ -19,14 +19,14 @@
 
 struct prove_wish {
 	const char *sbx;	   /* its path */
-	const char *sandbox;	   /* NULL: the only one that runs */
+	const char *sandbox;	   /* NULL: the only running one */
 	const char *const *groups; /* NULL-terminated; NULL: all */
 	const char *const *ids;
 	bool quick;
 	const char *echo_url; /* or NULL */
 	const char *twin;     /* an existing one, or NULL */
 	const char *top;      /* for the directory of the run; no guest can write to it */
-	/* The head can be shown: sandbox, accel and so on are known. */
+	/* The header can be printed: sandbox, accelerator and so on are known. */
 	void (*on_begin)(void *arg, const struct prove_run *run);
 	void (*on_done)(void *arg, const struct prove_run *run, const struct prove_result *res);
 	void *arg;

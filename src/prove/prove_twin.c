@@ -40,8 +40,6 @@ static void fail_twin(struct prove_twin *t, const char *why)
 	t->state = PROVE_TWIN_FAILED;
 }
 
-/* ---- the command line ---- */
-
 struct words {
 	const char *v[64 + 2 * PROVE_TWIN_MAX_RULES];
 	char *own[PROVE_TWIN_MAX_RULES + 16];
@@ -177,8 +175,6 @@ size_t prove_twin_poll(const struct prove_twin *t, struct pollfd *ret)
 {
 	return t->state == PROVE_TWIN_MAKING ? prove_job_poll(&t->job, ret) : 0;
 }
-
-/* ---- removal ---- */
 
 static void remove_sandbox(const char *sbx, const char *name)
 {
