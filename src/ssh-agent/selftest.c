@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-/* Refused by their number, whatever the arguments are. */
+/* Denied by their number, whatever the arguments. */
 static const struct jail_selftest_probe probes[] = {
 	{"open", SYS_open, {0}},
 	{"openat", SYS_openat, {0}},

@@ -22,7 +22,7 @@
 #include "lib/os/worker/control.h"
 #include "lib/secret/sshagent/sshagent.h"
 
-#define SSH_AGENT_ASK_MS 45000	/* for VERDICT: the keeper gives a person 30 s */
+#define SSH_AGENT_ASK_MS 45000	/* for VERDICT: the keeper waits 30 s for the user */
 #define SSH_AGENT_HOST_MS 60000 /* for the host's agent, which may prompt the user */
 #define SSH_AGENT_WRITE_MS 10000
 

@@ -87,8 +87,6 @@ void stream_open(struct ssh_agent *a, uint32_t id, int fd)
 		close_stream(a, s);
 }
 
-/* ---- answers ---- */
-
 static void write_some(struct ssh_agent *a, struct stream *s)
 {
 	while (s->at_out < s->n_out) {
@@ -135,8 +133,6 @@ static void answer_with(struct ssh_agent *a, struct stream *s, struct slice msg)
 	memcpy(out + LENGTH, msg.p, msg.n);
 	answer_stream(a, s, out, LENGTH + msg.n);
 }
-
-/* ---- requests ---- */
 
 static void wait_for_host(struct ssh_agent *a, struct stream *s)
 {
@@ -215,8 +211,6 @@ void stream_on_timer(struct ssh_agent *a, struct loop_key key)
 	s->ask_id = 0;
 	refuse_stream(a, s);
 }
-
-/* ---- answers of the agent and the keeper ---- */
 
 static void ask_keeper(struct ssh_agent *a, struct stream *s, const struct sshagent_key *key,
 	const struct sshagent_request *req)

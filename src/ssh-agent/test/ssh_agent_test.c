@@ -181,7 +181,7 @@ static void test_nonsense_of_the_guest(void **state)
 		while (r.n_closed < r.n_opened)
 			turn(&r, WAIT_MS);
 	}
-	fd = open_pair(&r); /* no length, and one that is too long */
+	fd = open_pair(&r); /* no length, and a length above the limit */
 	assert_int_equal(send(fd, "\0\0\0\0", 4, 0), 4);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 	(void)close(fd);
@@ -390,7 +390,7 @@ static void test_bad_agents(void **state)
 	static const struct {
 		const char *what;
 		size_t n;
-		int status; /* 0: the guest hears FAILURE and the process lives */
+		int status; /* 0: the guest gets FAILURE and the process keeps running */
 	} rows[] = {
 		{"\0\0\0\1\5", 5, 0},			   /* FAILURE */
 		{"\0\0\0\5\x0c\0\0\0\1", 9, 0},		   /* an unknown key */
@@ -399,7 +399,7 @@ static void test_bad_agents(void **state)
 		{"\0\0\0\0", 4, 5},			   /* no length */
 		{"\xff\xff\xff\xff", 4, 5},		   /* too long */
 		{"", 0, 5},				   /* end-of-file */
-		{"\0\0\0\5\x0c\0\0\0\0\0\0\0\1\5", 14, 5}, /* speaks unasked */
+		{"\0\0\0\5\x0c\0\0\0\0\0\0\0\1\5", 14, 5}, /* unrequested data */
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
