@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the programs with holes in them, beside the tree and its build, which stay as they are.
+"""Builds the programs with holes in them, outside of the tree and its build, which do not change.
 
-How     The tree and its build are copied to a scratch folder with their times, the holes are cut
-        into the copy, and ninja makes the programs in a mount namespace in which the copies stand
-        where the originals do: only what the holes touch is compiled.
-Needs   What netlab.py needs too: user namespaces. The build may be the one of CI, in a folder of
-        its own.
+How     Copies the tree and its build to a scratch directory with their times, cuts the holes into
+        the copy, and runs ninja in a mount namespace in which the copies replace the originals:
+        only files with holes are compiled.
+Needs   User namespaces, as netlab.py. The build may be the one of CI, in a separate directory.
 Never   Writes into the tree or the build it started from.
 """
 import pathlib
@@ -26,11 +25,11 @@ exec ninja "$@"
 
 
 class Broken(Exception):
-    """It cannot be built; the text says why."""
+    """The build fails; the text has the reason."""
 
 
 def cut(tree, holes):
-    """Cuts the holes into that tree. What a hole replaces must be there exactly once."""
+    """Cuts the holes into that tree. The text that a hole replaces must occur exactly once."""
     for name, (file, old, new) in ((one.name, change) for one in holes for change in one.changes):
         path = tree / file
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -40,7 +39,7 @@ def cut(tree, holes):
 
 
 def programs(build):
-    """What tools/devenv finds in a build, as ninja calls it."""
+    """The programs that tools/devenv finds in a build, by their ninja names."""
     found = []
     for path in sorted((build / "src").rglob("sbx*")):
         if path.is_file() and path.stat().st_mode & 0o111:
@@ -51,15 +50,15 @@ def programs(build):
 
 
 def build_holes(tree, build, holes, folder):
-    """(tree, build) in `folder` with the holes in them."""
+    """Returns (tree, build) in `folder` with the holes in them."""
     new_tree, new_build = folder / "tree", folder / "build"
-    # symlinks=True: as they are; the times of files decide what ninja makes anew
+    # symlinks=True: not followed; ninja rebuilds by the times of files
     shutil.copytree(tree, new_tree, ignore=SKIP, symlinks=True)
     shutil.copytree(build, new_build, symlinks=True)
     cut(new_tree, holes)
     argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", BUILD, "sh", new_tree,
             tree, new_build, build, *programs(build)]
-    # ninja prints what fails on stdout
+    # ninja prints errors on stdout
     done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True,
                           timeout=SECONDS, check=False)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes holes, has `sbx prove` look at them, closes them again. tests/e2e/test_prove.py and
-tests/long/mutations call it.
+"""Makes holes, runs `sbx prove` on them, closes them again. Used by tests/e2e/test_prove.py and
+tests/long/mutations.
 
-A world is an installation with a sandbox, a twin of it that is made once, and servers on loopback
-behind the name of a real service, for which there is a credential: `--twin` and `--echo` of the
-command. The twin's layout is the one that `sbx prove` makes.
+A world is an installation with a sandbox, a twin of it that is created once, and servers on
+loopback for the name of a real service with a credential: `--twin` and `--echo` of the command. The
+twin's layout is the one that `sbx prove` creates.
 """
 import contextlib
 import dataclasses
@@ -32,26 +32,26 @@ import probes  # noqa: E402
 from build_holes import build_holes  # noqa: E402
 from installation import BUILD, START_SECONDS, private  # noqa: E402
 
-FULL_SECONDS, QUICK_SECONDS = 300, 30  # what is promised, on a machine that does nothing else
-PATIENCE = 1500                        # what a test waits for at most
-TRIES = 3                              # for what was late
-# of data/probes/prelude/inside: the only reason to skip that depends on the load
+FULL_SECONDS, QUICK_SECONDS = 300, 30  # promised on an idle machine
+PATIENCE = 1500                        # timeout of a test
+TRIES = 3                              # for late parts
+# of data/probes/prelude/inside: the only skip reason that depends on the load
 LATE = "Docker was not up in time"
 SERVICE, HOST = "anthropic", "api.anthropic.com"
-MODEL = "api.mistral.ai"  # allowed, and no credential is set for it
+MODEL = "api.mistral.ai"  # allowed, without a credential
 HIDDEN = "hidden.env"
 
 
 # SIGTERM
 
 class Ended(SystemExit):
-    """Raised by SIGTERM after every process below this one was killed: what is left to do is to
-    remove directories."""
+    """Raised by SIGTERM after every process below this one was killed: only directories are left to
+    remove."""
 
 
 def end_on_sigterm():
-    """sbxd and keepers have sessions of their own and outlive whoever started them: a signal does
-    not reach them."""
+    """sbxd and keepers have their own sessions and outlive their parent: a signal does not reach
+    them."""
     def end(*_):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         host.end_children()
@@ -60,10 +60,10 @@ def end_on_sigterm():
     signal.signal(signal.SIGTERM, end)
 
 
-# what there is
+# files of the tree
 
 def load_probes():
-    """id -> Probe of the tree."""
+    """Returns id -> Probe of the tree."""
     root = TREE / "data" / "probes"
     found = {}
     for group in probes.GROUPS:
@@ -75,14 +75,14 @@ def load_probes():
 
 
 def load_mutations():
-    """group -> its mutations; only those that have a table."""
+    """Returns group -> its mutations, for groups with a table."""
     return {g: importlib.import_module(f"mutations_{g}").MUTATIONS for g in probes.GROUPS
             if (HERE / f"mutations_{g}.py").exists()}
 
 
 PROBES = load_probes()
 MUTATIONS = load_mutations()
-# after the tables, which add theirs
+# after the tables, which add to it
 HOLES = {h.name: h for h in importlib.import_module("holes").HOLES}
 
 
@@ -95,8 +95,8 @@ def listed_skips():
 
 
 def in_the_end_skipped(world, report):
-    """id -> why. Docker starts at its first use and is late on a busy machine: probes that had to
-    wait for it are tried again, TRIES times."""
+    """Returns id -> reason. Docker starts at its first use and is late on a busy machine: probes
+    that waited for it are repeated, TRIES times."""
     skipped = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "skip"}
     for _ in range(TRIES):
         late = sorted(i for i, why in skipped.items() if why.startswith(LATE))
@@ -111,8 +111,8 @@ def in_the_end_skipped(world, report):
 
 
 def wrong_skips(skipped, listed):
-    """id -> what is wrong: skipped without an entry, or an entry that is not needed. What an event
-    tries again (EVENT+ID) is skipped with its event."""
+    """Returns id -> error: skipped without an entry, or an unused entry. A probe that an event
+    repeats (EVENT+ID) is skipped with its event."""
     found = {i: f"skipped: {why}" for i,
              why in skipped.items() if i.partition("+")[0] not in listed}
     return {**found,
@@ -121,7 +121,7 @@ def wrong_skips(skipped, listed):
 
 
 def is_on_twin(probe_id):
-    """Of `recovery/X+GROUP/NAME` too: what is tried again is tried on the twin."""
+    """Also true for `recovery/X+GROUP/NAME`: repeated probes run on the twin."""
     return PROBES[probe_id.partition("+")[0]].is_on_twin
 
 
@@ -133,7 +133,7 @@ def of_group(ids, group):
 
 @dataclasses.dataclass
 class World:
-    """What a host mutation gets as ctx, too."""
+    """Also the ctx of a host mutation."""
     env: typing.Any
     box: typing.Any
     twin: typing.Any
@@ -146,8 +146,8 @@ class World:
         return f"https://{HOST}/mirror"
 
     def prove(self, *args, twin=True, timeout=PATIENCE, box=None, shared=True):
-        """(exit status, report, seconds) of one run with --json. `shared`: what all sandboxes share
-        is killed too."""
+        """Runs with --json; returns (exit status, report, seconds). `shared`: also kills processes
+        that all sandboxes share."""
         more = ["--twin", self.twin.name] if twin else []
         begin = time.monotonic()
         done = self.env.sbx("prove", box or self.box.name, "--json", "--echo", self.echo, *more,
@@ -161,8 +161,8 @@ class World:
                 f"sbx prove {args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}") from None
 
     def red(self, *args, **kwargs):
-        """id -> why of the red ones; the exit status agrees. What an event has tried again
-        (EVENT+ID) makes its event red and is not listed by itself."""
+        """Returns id -> reason of failed probes; checks the exit status. A probe that an event
+        repeats (EVENT+ID) makes its event fail and is not listed itself."""
         status, report, _ = self.prove(*args, **kwargs)
         red = {p["id"]: p["why"] for p in report["probes"] if p["verdict"] == "fail"}
         assert status == (1 if red else 0), (status, red)
@@ -171,8 +171,8 @@ class World:
 
 
 def make_layout(env, name):
-    """The workspaces of a sandbox and of its twin: one to write with a hidden file, one to read,
-    and one to read inside the first."""
+    """Creates the workspaces of a sandbox and of its twin: a writable one with a hidden file, a
+    read-only one, and a read-only one inside the first."""
     folder, read_only = env.make_folder(name), env.make_folder(f"{name}-ro")
     (folder / HIDDEN).write_text("KEY=of-the-host\n")
     (folder / "README").write_text("a workspace\n")
@@ -192,7 +192,7 @@ def make_box(env, name, flags=()):
 
 @contextlib.contextmanager
 def ssh_agent(folder):
-    """The socket of an agent with one key, and that key's fingerprint."""
+    """Returns the socket of an agent with one key, and that key's fingerprint."""
     sock, key = folder / "agent", folder / "key"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(sock)], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
@@ -210,7 +210,7 @@ def ssh_agent(folder):
 
 
 def make_proved(env, agent):
-    """The sandbox of a world; it may use a key of the user's SSH agent."""
+    """Creates the sandbox of a world; it may use a key of the user's SSH agent."""
     sock, key = agent
     env.env["SSH_AUTH_SOCK"] = str(sock)
     try:
@@ -221,8 +221,8 @@ def make_proved(env, agent):
 
 @contextlib.contextmanager
 def world(twin=True, connect_to=(), rules=(), **kwargs):
-    """An installation with all that a prover needs, for the length of a with block; `connect_to`
-    and `rules` are for more origins."""
+    """An installation with everything that a prover needs, as a context manager; `connect_to` and
+    `rules` are for additional servers."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="sbx-prove-"))
     (scratch / "lab").mkdir()
     try:
@@ -247,7 +247,7 @@ def world(twin=True, connect_to=(), rules=(), **kwargs):
 
 @contextlib.contextmanager
 def holed_world(names, **kwargs):
-    """A world of programs with these holes in them."""
+    """A world of programs with these holes."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="sbx-holes-"))
     try:
         tree, build = build_holes(TREE, BUILD, [HOLES[n] for n in names], scratch)
@@ -260,13 +260,13 @@ def holed_world(names, **kwargs):
 # mutations
 
 def places(world_, one):
-    """The sandboxes that a mutation is made in: where its probes are tried."""
+    """Returns the sandboxes for a mutation: where its probes run."""
     twin = {is_on_twin(i) for i in one.red}
     return ([world_.box] if False in twin else []) + ([world_.twin] if True in twin else [])
 
 
 def run_in_guest(world_, mutations, field):
-    """All of them in one session: an exec under emulation is dear."""
+    """Runs all scripts in one session: an exec under emulation is expensive."""
     scripts = {}
     for one in mutations:
         for box in places(world_, one) if getattr(one, field) else []:
@@ -308,7 +308,7 @@ def mutated(world_, mutations):
         apply(world_, mutations)
         yield
     except Ended:
-        raise  # the sandboxes are gone
+        raise  # the sandboxes were removed
     except BaseException:
         undo(world_, mutations)
         raise
@@ -316,7 +316,7 @@ def mutated(world_, mutations):
 
 
 def together(group):
-    """The mutations of a group that are made in one go, without those in a build."""
+    """Returns the mutations of a group that are made together, without those in a build."""
     return [m for m in MUTATIONS.get(group, []) if not m.alone and not m.hole]
 
 
@@ -325,7 +325,7 @@ def union(mutations):
 
 
 def compare(red, want, what):
-    """Exactly these: what stayed green is a probe that proves nothing, what else turned red is not
+    """Requires exactly these: a probe that still passes proves nothing, another failing one is not
     understood."""
     blind, more = sorted(want - set(red)), {i: red[i] for i in sorted(set(red) - want)}
     assert not blind and not more, (

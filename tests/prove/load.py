@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sandbox that works hard while it is proved: requests, execs, a docker build. None may fail, and
-no verdict may be false.
+"""A busy sandbox that is proved: requests, execs, a docker build. None may fail, and no verdict may
+be false.
 
 tests/long/prove-load has the large counts, tests/e2e/test_prove.py small ones.
 """
@@ -19,10 +19,10 @@ import netlab  # noqa: E402
 from test_docker import busybox_image  # noqa: E402
 
 NAME = "allowed.test"
-WORKERS = 2     # execs at a time
-MOST = 1800     # seconds that anything here may take
-# In the guest: half of the requests through the proxy, half straight, 50 to a connection; at least
-# N, and on until the file `stop` is there.
+WORKERS = 2     # concurrent execs
+MOST = 1800     # timeout of each step
+# In the guest: half of the requests through the proxy, half direct, 50 per connection; at least N,
+# and until the file `stop` exists.
 CLIENT = """
 import http.client, json, os, sys, time
 name, least, body = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -55,7 +55,7 @@ BUILD = (
 
 @dataclasses.dataclass
 class Work:
-    """What was done beside, and what of it went wrong."""
+    """The work done meanwhile, and its failures."""
     requests: int = 0
     slowest: float = 0
     execs: int = 0
@@ -67,7 +67,7 @@ class Work:
 
 @contextlib.contextmanager
 def laboratory():
-    """The origin, and what a world needs to lead there: settings and rules."""
+    """Returns the server, and the settings and rules that a world needs for it."""
     with netlab.lab() as made:
         yield made, [f"{NAME}:80=127.0.0.1:{made.servers['http'].port}"]
 
@@ -121,7 +121,7 @@ def run_builds(world, work):
 
 
 def work_while(world, prove, requests, execs, docker=True):
-    """(what prove() gave, Work): the work begins before and goes on until both are through."""
+    """Returns (result of prove(), Work): the work begins before and continues until the end."""
     stop, work, begin = threading.Event(), Work(), time.monotonic()
     jobs = [(run_requests, world, requests, work),
             (run_execs, world, execs, stop, work)] + ([(run_builds, world, work)] if docker else [])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes for the group credentials. The value of a credential is put where none may be; the probes
-do not know it, the vault does.
+"""Holes for the group credentials. They put the value of a credential where it must not be; the
+probes do not have the value, the vault does.
 
-Every mutation that plants a value first gives the service a value that it knows: the world's own
-may be a random one.
+Every mutation that plants a value first sets the service to a value that it knows: the world's own
+may be random.
 """
 import os
 import pathlib
@@ -16,13 +16,12 @@ from holes import HOLES
 from mutation import Hole, Mutation
 
 SERVICE = "anthropic"
-# A sentence of a file in the template that no program reads: as a value it is there, and nowhere
-# else.
+# A sentence of a file in the template that no program reads: as a value it occurs there only.
 IN_TEMPLATE = "Everyone is permitted to copy and distribute verbatim copies"
 
 
 def know(ctx):
-    """The value that the service has from now on."""
+    """Sets the value of the service."""
     if not ctx.keep.get("value"):
         ctx.keep["value"] = "sk-ant-api03-" + secrets.token_hex(24)
         ctx.env.sbx("secret", "set", "-f", SERVICE, input=ctx.keep["value"])
@@ -30,15 +29,15 @@ def know(ctx):
 
 
 def forget(ctx):
-    """Another value: memory that was freed and blocks of files that were removed still have the old
-    one, which is none any more."""
+    """Sets another value: freed memory and blocks of removed files still have the old one, which is
+    no longer valid."""
     if ctx.keep.pop("value", None):
         ctx.env.sbx("secret", "set", "-f", SERVICE, input="sk-ant-api03-" + secrets.token_hex(24))
 
 
 def planted(script, undo, red):
-    """The script runs in the guest with the value on its stdin: it is in no argument and no file
-    that the script does not make."""
+    """Runs the script in the guest with the value on its stdin: the value is in no argument and no
+    file except those of the script."""
     def plant(ctx):
         ctx.box.exec("sh", "-c", script, user="root", input=know(ctx), timeout=120)
 
@@ -91,13 +90,13 @@ def end_with_argument(ctx):
 
 
 def restart_daemon(ctx, **variables):
-    """sbxd again, with more in its environment; sandboxes and the vault go on."""
+    """Restarts sbxd with more in its environment; sandboxes and the vault keep running."""
     ctx.env.sbx("daemon", "stop", check=False)
     ctx.env.sbx("daemon", "start", env={**ctx.env.env, **variables})
 
 
 def say_value_in_environment(ctx):
-    restart_daemon(ctx, XDG_LEAK=know(ctx))  # one of the few that are handed on
+    restart_daemon(ctx, XDG_LEAK=know(ctx))  # one of the few variables that are passed on
 
 
 def say_nothing_in_environment(ctx):
@@ -111,7 +110,7 @@ def chmod(path_of, mode, back):
 
 
 def trust_the_guest(ctx):
-    """The sandbox's CA in the list that sbx itself trusts."""
+    """Adds the sandbox CA to the list that sbx itself trusts."""
     extra = ctx.env.sbx("settings", "get", "network.extra-ca").stdout.strip()
     ctx.keep["extra"] = extra
     path = ctx.folder / "with-guest.pem"
@@ -138,7 +137,7 @@ def value_of_template(ctx):
 
 
 def give_scope(ctx):
-    """A credential of the sandbox alone, and then of the twin as well."""
+    """Sets a credential of the sandbox only, and then also of the twin."""
     for box in (ctx.box, ctx.twin):
         ctx.env.sbx("secret", "set-custom", "-f", "--sandbox", box.name, "--host", "scoped.test",
                     "--env", "SCOPED_KEY", "scoped", input="scoped-" + secrets.token_hex(20))
@@ -150,7 +149,7 @@ def take_scope(ctx):
 
 
 def small_memlock(ctx):
-    """A vault whose limit of locked memory is nothing."""
+    """A vault that may not lock memory."""
     know(ctx)
     ctx.env.sbx("daemon", "stop", check=False)
     end_vaults(ctx)
@@ -228,7 +227,7 @@ HOLES += [
          "return make_sweep(&(struct values){0}, NULL);"),
 ]
 
-# A curl that says it has asked, for the one probe that asks like this.
+# A curl that claims to have sent the request, for the one probe that uses it.
 LIE = r"""cat >/usr/local/bin/curl <<'END'
 #!/bin/sh
 case $* in
@@ -309,7 +308,7 @@ MUTATIONS = [
     Mutation(red=names("plain-http"), hole="plain-to-bound-host"),
     Mutation(red=names("trace"), hole="trace-with-credential"),
     Mutation(red=names("other-host-header"), hole="authority-not-compared"),
-    # what comes back unseen goes through edge and qemu, too
+    # the unsearched response also passes edge and QEMU
     Mutation(red=names(*(f"reflected-{i}"
                          for i in ("body", "header", "gzip", "base64", "hex", "percent", "rare")),
                        "renewed-value", "websocket-frames", "memory-of-programs"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes in what holds containers: rules that open what they ask for, a Docker client that lies, and
-strangers in the guest."""
+"""Holes around containers: rules that allow their requests, a Docker client that lies, and foreign
+processes in the guest."""
 import pathlib
 import socket
 
@@ -14,7 +14,7 @@ def ids(*names):
     return tuple(D + n for n in names)
 
 
-# Who asks the daemon gets an answer as from the host's.
+# Clients of the daemon get an answer as from the host's.
 LIE = """
 cat >/usr/local/bin/curl <<'END'
 #!/bin/sh
@@ -77,10 +77,10 @@ MUTATIONS = [
     Mutation(red=ids("udp"), guest=ANSWER, undo_guest=STOP_ANSWER),
     Mutation(red=ids("privileged-raw"), guest="ip addr add 192.0.2.22/32 dev lo",
              undo_guest="ip addr del 192.0.2.22/32 dev lo"),
-    Mutation(red=ids("ca"), # its containers got the CA when they were made
+    Mutation(red=ids("ca"), # its containers got the CA at creation
              guest="rm -rf /run/sbx-dock; cp -p /run/sbx/ca.pem /run/prove-ca && echo '# PRIVATE KEY' >>/run/sbx/ca.pem",
              undo_guest="rm -rf /run/sbx-dock; cp -p /run/prove-ca /run/sbx/ca.pem"),
-    Mutation(red=ids("proxy-variables"), # its containers got their environment when they were made
+    Mutation(red=ids("proxy-variables"), # its containers got their environment at creation
              guest="rm -rf /run/sbx-dock; mkdir -p ~root/.docker; cp -p ~root/.docker/config.json /run/prove-docker 2>/dev/null; "
                    "echo '{\"proxies\":{\"default\":{\"httpProxy\":\"http://gateway.docker.internal:3128\"}}}' >~root/.docker/config.json",
              undo_guest="rm -rf /run/sbx-dock; if [ -f /run/prove-docker ]; then mv /run/prove-docker ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes in what a sandbox sees of the host's files.
+"""Holes in the sandbox's view of the host's files.
 
-Most are made in the guest: what must not be there is put there, on a file system that is not its
-own disk. What the host must refuse is let through by a hole in our source.
+Most are made in the guest: a forbidden file is put on a file system that is not its own disk.
+Requests that the host must deny are let through by a hole in our source.
 """
 import os
 import pathlib
@@ -20,8 +20,8 @@ NAMES = {"agent-logins": ".codex/auth.json", "browser-profiles": ".mozilla/firef
          "password-stores": ".vault-token",
          "shell-history": ".bash_history", "ssh-keys": ".ssh/id_rsa"}
 
-# open_folder AT SCRIPT - AT becomes a folder that can be written to, with all that was in it; the
-# script adds to it
+# open_folder AT SCRIPT - makes AT a writable directory with its previous contents; the script adds
+# to it
 OPEN = r"""
 open_folder() {
 	new=$(mktemp -d /run/opened.XXXXXX) && mount -t tmpfs none "$new" || exit 1
@@ -42,7 +42,7 @@ work=$(awk '$3 == "virtiofs" && $2 !~ "^/run/" && $4 ~ /^rw/ && $1 == "none" { p
 
 
 def plant(path):
-    """sh: a file at that path below the current folder."""
+    """sh: a file at that path below the current directory."""
     folder = path.rpartition("/")[0]
     return (f"mkdir -p {folder} && " if folder else "") + f"echo planted >{path}"
 
@@ -75,7 +75,7 @@ def state_of(ctx, box):
 
 
 def move_disk(ctx):
-    """A disk that is open and no longer in the sandbox's folder."""
+    """A disk that is open and no longer in the sandbox's directory."""
     folder = state_of(ctx, ctx.box)
     ctx.keep["disk"] = (folder / "docker.qcow2", folder.parent / "docker.elsewhere")
     ctx.keep["disk"][0].rename(ctx.keep["disk"][1])
@@ -86,7 +86,7 @@ def move_disk_back(ctx):
 
 
 def show_folders(ctx):
-    """sbx's folders at their paths in the guest, with something in them."""
+    """sbx's directories at their paths in the guest, with contents."""
     ctx.box.exec("sh", "-c", f"mkdir -p '{ctx.env.state}' && : >'{ctx.env.state}/policy'",
                  user="root")
 
@@ -104,7 +104,7 @@ def unlink_read_only(ctx):
 
 
 def link_flag(ctx):
-    """What lies beside the workspace lies in it, too, and the guest has seen it."""
+    """A file next to the workspace is also in it, and the guest has seen it."""
     flag = ctx.twin.workspace.parent / "flag-handles"
     flag.write_text("flag\n")
     (ctx.twin.workspace / "linked").hardlink_to(flag)
@@ -123,8 +123,8 @@ def unlink_flag(ctx):
 
 
 def listen_in_guest(ctx):
-    """A socket of the guest in the place of the host's. The guest cannot make one in the workspace,
-    so the host makes the name."""
+    """A socket of the guest replaces the host's. The guest cannot create one in the workspace, so
+    the host creates the name."""
     at = ctx.twin.workspace / "probe.sock"
     os.mknod(at, stat.S_IFSOCK | 0o600)
     ctx.twin.exec("sh", "-c",
@@ -142,7 +142,7 @@ def stop_listening(ctx):
 
 
 def read_in_guest(ctx):
-    """A pipe of the host from which a program of the guest reads: what another program of the guest
+    """A pipe of the host that a program of the guest reads: data that another program of the guest
     writes arrives."""
     at = ctx.twin.workspace / "probe.pipe"
     os.mkfifo(at)
@@ -155,8 +155,8 @@ def stop_reading(ctx):
 
 
 def forget_raw(ctx):
-    """What the raw requests are about is planted once for all; a mutation of it needs it to be
-    planted anew."""
+    """The target of raw requests is planted once for all; a mutation of it requires planting it
+    again."""
     shutil.rmtree(ctx.twin.workspace / "raw", ignore_errors=True)
     for path in (ctx.twin.read_only / "raw-file", ctx.twin.workspace.parent / "escaped-raw"):
         path.unlink(missing_ok=True)
@@ -187,7 +187,7 @@ HIDE = tuple(f"files/hide-{n}"
                        "write")) + ("files/raw-hidden",)
 
 HOLES += [
-    # CVE-2026-46695: read-only only where the guest says so
+    # CVE-2026-46695: read-only only according to the guest
     Hole("files-planted-page", "lib/base/fs/file.c", "f->fd = mkostemp(f->temp, O_CLOEXEC);",
          "f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);\n"
          "\t\tfree(f->temp);\n\t\tf->temp = xstrdup(path);"),  # renamed to itself
@@ -209,12 +209,12 @@ HOLES += [
          "if (lstat("),
     Hole("parents-not-held", "lib/vm/share/scaffold.c", "\tif (outer && !outer->ro)\n",
          "\tif (outer && !outer->ro && false)\n"),
-    # a folder of the host beside the workspaces
+    # a directory of the host next to the workspaces
     Hole("one-folder-more", "lib/vm/share/scaffold.c", "\tr = tree_set_readonly(source);\n",
          "\tstatic struct scaffold more = {.n = 1, .pins = {{.host = (char *)\"/etc\", .guest = (char *)\"/more\", .ro = true, .dir = true}}};\n\tstruct stat st;\n\n"
          "\tif (stat(\"/etc\", &st) < 0)\n\t\treturn -errno;\n\tmore.pins[0].dev = st.st_dev;\n\tmore.pins[0].ino = st.st_ino;\n"
          "\tr = bind_pin(&more, 0, source, err);\n\tif (r < 0)\n\t\treturn r;\n\tr = tree_set_readonly(source);\n"),
-    # CVE-2026-24834: a file of the host as memory of the machine
+    # CVE-2026-24834: a file of the host as memory of the VM
     Hole("kernel-mapped", "lib/vm/vmm/args.c", '\tadd2(a, "-object", "rng-builtin,id=rng");\n',
          '\tadd2(a, "-object", "memory-backend-file,id=more,mem-path=/kernel,share=on,readonly=on,size=2M");\n'
          '\tadd2(a, "-object", "rng-builtin,id=rng");\n'),

@@ -83,7 +83,7 @@ def give_away(path):
                     'umask 077; : >"$1"; chown 1 "$1"', "sh", str(path)], check=True, timeout=30)
 
 
-# the audit log, one byte of it
+# one byte of the audit log
 
 def log(ctx):
     return sorted((ctx.env.state / "audit" / ctx.box.info()["id"]).glob("*.jsonl"))[0]
@@ -96,7 +96,7 @@ def flip(ctx, was, becomes):
         f.write(becomes)
 
 
-# a process of a sandbox that is no more
+# a process of a removed sandbox
 
 GONE = "0123456789ab"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes for the probes of data/probes/kernel: lies of the guest, and jails with one step left
-out."""
+"""Holes for the probes of data/probes/kernel: false data of the guest, and jails without one step.
+"""
 import os
 import pathlib
 
@@ -9,8 +9,8 @@ from mutation import Hole, Mutation
 
 
 def cover(path, text, red, make=""):
-    """The guest shows something else at that path: what a kernel, a device tree or a process of
-    another machine would show."""
+    """The guest shows other contents at that path: those of another kernel, device tree or process.
+    """
     at = "/run/mutation" + path.replace("/", "-")
     return Mutation(red=red,
                     guest=f"{make}\nprintf '%s\\n' '{text}' >{at}; mount --bind {at} {path}",
@@ -24,7 +24,7 @@ def node(path, red, what="c 1 3"):
                     undo_guest=f"rm -f {path}")
 
 
-# what the host has, shown in the guest
+# data of the host, shown in the guest
 
 def show_host_file(path, key):
     def make(ctx):
@@ -56,7 +56,7 @@ def listen_in_guest(name):
     return {"host": make, "undo_host": undo}
 
 
-# S8 of docs/review.md: a file that qemu writes is a template's, too
+# S8 of docs/review.md: a file that QEMU writes is also a template's
 
 def link_top(ctx):
     os.link(ctx.box.state / "root.qcow2", ctx.env.folder / "mutation-top")
@@ -101,7 +101,7 @@ GUEST = [
              guest="mkdir -p /run/mutation-ports/a; echo org.qemu.guest_agent.0 >/run/mutation-ports/a/name; mount --bind /run/mutation-ports /sys/class/virtio-ports", undo_guest="umount /sys/class/virtio-ports; rm -r /run/mutation-ports"),
 ]
 
-# what only another build can have; all of them live together
+# possible only in another build; all of them are combined
 
 JAIL, SPAWN, SEAL, FILTER, PROFILES, ARGS = (
     f"lib/{n}.c" for n in ("os/jail/jail", "os/jail/spawn", "os/jail/seal", "os/jail/filter",
@@ -126,7 +126,7 @@ IN_THE_BUILD = [
          'add2(a, "-display", "none");\n\tadd2(a, "-fw_cfg", "name=opt/org.example.key,string=secret");', ("kernel/qemu-options",)),
     hole("extra-file", ARGS, "add_fd(a, qmp_fd, ARGS_FD_QMP);",
          'add_fd(a, qmp_fd, ARGS_FD_QMP);\n\textern int open(const char *path, int flags, ...);\n\n\tadd_fd(a, open("/etc/passwd", 0), (enum args_fd)90);', ("kernel/qemu-files",)),
-    # behind the spawner's list, which refuses a template that is to be written
+    # after the spawner's check, which rejects a writable template
     hole("base-writable", JAIL, "(m->flags & JAIL_MOUNT_RW ? TREE_RW : 0)",
          '(m->flags & JAIL_MOUNT_RW || strncmp(m->to, "/disk/", 6) == 0 ? TREE_RW : 0)',
          ("kernel/qemu-disks",)),
@@ -144,15 +144,15 @@ IN_THE_BUILD = [
     hole("egress-caps", PROFILES, '[JAIL_EGRESS] = {.name = "egress",',
          '[JAIL_EGRESS] = {.name = "egress", .caps = CAP(CAP_CHOWN),',
          ("kernel/jail-egress-privileges",)),
-    # virtiofsd lowers its own capabilities; that it could rise again shows. It also inherits
-    # no_new_privs from the spawner, which sets it together with its filter.
+    # virtiofsd drops its own capabilities; the test shows that it could regain them. It also
+    # inherits no_new_privs from the spawner, which sets it together with its filter.
     hole("new-privs", JAIL, "if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
          "if (s->row != jail_row(JAIL_VIRTIOFSD) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)",
          ("kernel/jail-virtiofsd-privileges", "kernel/jail-keeper") + each("filters"),
          also=(("lib/os/jail/broker.c", "int jail_broker_spawner(struct err *err)\n{\n",
                 "int jail_broker_spawner(struct err *err)\n{\n\tif (getpid() > 0)\n\t\treturn 0;\n"),)),
-    # virtiofsd does not run without our list, which answers for it; with more lists than declared it
-    # does: two more, because the hole spawner-list takes one away
+    # virtiofsd does not run without our filter, which answers for it; with more filters than
+    # declared it does: two more, because the hole spawner-list removes one
     hole("start-filter", SPAWN, "int r = filter_install(&s->filter, false);",
          "int r = s->row == jail_row(JAIL_EDGE) || s->row == jail_row(JAIL_EGRESS) ? 0 : filter_install(&s->filter, false);\n\n\tfor (int i = 0; r == 0 && i < 2 && s->row == jail_row(JAIL_VIRTIOFSD); i++)\n\t\tr = filter_install(&s->filter, false);", each("filters", ("virtiofsd", "edge", "egress"))),
     hole("ipc", SPAWN, "{.flags = NAMESPACES | CLONE_PIDFD,",

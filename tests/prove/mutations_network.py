@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes in the network: a rule that opens what a probe asks for, somebody in the guest who answers,
+"""Holes in the network: a rule that allows a probe's request, a program in the guest that answers,
 and gaps in our own programs.
 
-Each probe asks for a name of its own, so that a rule opens just that one.
+Each probe requests its own name, so that a rule allows only that one.
 """
 import re
 import socket
@@ -83,7 +83,7 @@ BY_NAME = ("denied-name", "connect-443", "connect-80", "plain-get", "plain-post"
            "dns-aaaa", "dns-unknown-type", "dns-name", "dns-foreign", "resolv-conf", "doh-name",
            "no-filters", "own-route", "own-interface", "tap",
            "stop-guest-net", "redirect")
-# Where the address that is asked for is written differently, it is judged as this one.
+# Other spellings of the requested address are decided as this one.
 SPELLED = ("metadata", "metadata-decimal", "metadata-octal", "metadata-hex", "metadata-short",
            "metadata-mixed", "metadata-mapped",
            "metadata-mapped-hex", "metadata-token")
@@ -121,7 +121,7 @@ IP = ("icmp", "icmp-v6", "raw-ip", "sctp", "dccp", "gre")
 ALONE = ("qemu-alone", "edge-alone", "dns-ptr", "packet-socket", "xdp-socket", "vsock",
          "no-filters", "own-route", "own-interface", "tap", *UDP, *IP)
 
-# Whatever is sent by UDP is turned to a program in the guest that answers.
+# All UDP traffic is redirected to a program in the guest that answers.
 ANSWER_UDP = """
 cat >/run/prove-hole.py <<'END'
 import select, socket
@@ -147,7 +147,7 @@ table inet prove_hole {
 END
 sleep 2
 """
-# An address of the guest's own is no address of somebody else's, but it answers.
+# An address of the guest itself is not a foreign one, but it answers.
 ANSWER_IP = "ip addr add 192.0.2.11/32 dev lo\nip addr add 2001:db8::11/128 dev lo\n"
 ANSWER_ARP = """
 ip netns add prove_hole && ip link add prove_h0 type veth peer name prove_h1 && ip link set prove_h1 netns prove_hole
@@ -171,7 +171,7 @@ sleep 2
 
 
 def lan():
-    """The address that the probes find, too: the first of this host that is not loopback."""
+    """The address that the probes find too: the first of this host that is not loopback."""
     last, found = "", []
     with open("/proc/net/fib_trie", encoding="ascii") as f:
         for line in f:
@@ -194,8 +194,8 @@ PORTS = (22, 25, 9999)
 
 
 def open_ports(ctx):
-    """These ports of the host that the probes choose; it is found on this machine, so that nothing
-    leaves it."""
+    """Opens these ports of the host that the probes choose; it is an address of this machine, so no
+    traffic leaves it."""
     ctx.keep["connect-to"] = ctx.env.sbx("settings", "get", "network.connect-to").stdout.strip()
     host = ctx.keep["port-host"] = re.search(r"^allow network ([a-z0-9.-]*\.[a-z]*):443( .*)*$",
                                              ctx.env.sbx("policy", "export").stdout,
@@ -234,7 +234,7 @@ MUTATIONS = [
     Mutation(red=ids("vsock"), guest=ANSWER_VSOCK,
              undo_guest="kill $(cat /run/prove-vsock.pid); rm /run/prove-vsock.*"),
     Mutation(red=ids("no-card", "no-virtio-net", "no-pci-net"), hole="net-card", alone=True),
-    Mutation(red=ids(*ALONE), hole="net-shared", alone=True),  # other groups see it as well
+    Mutation(red=ids(*ALONE), hole="net-shared", alone=True),  # other groups detect it too
     Mutation(red=ids("dns-ptr"), hole="net-reverse"),
     Mutation(red=ids("dns-bytes"), hole="net-dns-unsaid"),
     Mutation(red=ids("unknown-synthetic"), hole="net-synthetic"),

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes that open when something dies or is started again.
+"""Holes that open when a process dies or is restarted.
 
 A gate that was opened stays open until the policy is read again: at the next start of the sandbox,
 at a change of the policy, and when a new sbxd finds the running sandbox. Probes run in the order of
-their names, so a hole that opens at one event is also seen by the probes after it, up to the next
-time that the policy is read. These probes are named too.
+their names, so a hole that opens at one event is also seen by the probes after it, until the policy
+is read again. These probes are named too.
 """
 from holes import HOLES
 from mutation import Hole, Mutation
 
-# After each of these the machine has been started anew, and the policy read.
+# After each of these the VM was restarted, and the policy read.
 STARTS = ("recovery/guest-crash", "recovery/kill-hider", "recovery/kill-keeper",
           "recovery/kill-qemu", "recovery/kill-starting",
           "recovery/kill-virtiofsd", "recovery/stop-start", "recovery/suspend-restore")
@@ -22,7 +22,7 @@ OPEN = ('(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\n'
 DECLARED = "\tvoid gate_set_policy(struct gate *, struct slice, const char *);\n\n"
 
 HOLES += [
-    # CVE-2026-12539: what was applied when the sandbox was made is lost when it is started again
+    # CVE-2026-12539: settings applied at creation are lost at the next start
     Hole("policy-first-start-only", "src/keeper/network/netpolicy.c",
          "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0) {\n",
          "\tread_policy(k);\n\t{\n\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tif (access(disk, F_OK) == 0)\n"
@@ -68,7 +68,7 @@ MUTATIONS = [
     Mutation(red=("recovery/kill-egress", "recovery/kill-guest-net"),
              hole="policy-lost-with-egress"),
     Mutation(red=("recovery/daemon-restart", "recovery/kill-sbxd"), hole="policy-lost-with-sbxd"),
-    # alone: every other open gate would stay open when sbxd is started again
+    # alone: every other open gate would stay open when sbxd is restarted
     Mutation(red=("recovery/policy-reload",), hole="policy-not-read-again", alone=True),
     Mutation(red=("recovery/kill-edge",), hole="second-edge-jail"),
     Mutation(red=("recovery/kill-origin",), hole="no-second-origin"),

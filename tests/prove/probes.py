@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of a probe (data/probes/README), as the lint and the tests read it; src/prove reads it
-for itself."""
+"""The form of a probe (data/probes/README) for the lint and the tests; src/prove has its own
+parser."""
 import dataclasses
 import re
 
@@ -16,9 +16,9 @@ class Probe:
     id: str
     header: dict = dataclasses.field(default_factory=dict)
     parts: dict = dataclasses.field(default_factory=dict)   # name -> script
-    # name -> line of the file on which the script begins
+    # name -> first line of the script in the file
     begins: dict = dataclasses.field(default_factory=dict)
-    wrong: list = dataclasses.field(default_factory=list)   # (line, what is wrong)
+    wrong: list = dataclasses.field(default_factory=list)   # (line, error)
 
     @property
     def is_on_twin(self):
@@ -34,7 +34,7 @@ class Probe:
 
 
 def read(probe_id, text):
-    """The probe in that text; what is wrong with its form is in `wrong`."""
+    """Parses a probe; errors of its form are in `wrong`."""
     probe = Probe(probe_id)
     if not re.fullmatch(rf"(?:{'|'.join(GROUPS)})/[a-z0-9][a-z0-9-]*", probe_id):
         probe.wrong.append((1,

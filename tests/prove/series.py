@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which mutations are made together, and what the runs say about each probe. tests/long/mutations
+"""Which mutations are made together, and what the runs show about each probe. tests/long/mutations
 makes the runs.
 
-A run makes some mutations at once and demands exactly the union of what they name. In a series each
-mutation is in about half of the runs, and no mutation's runs are among those of another: for each
-two of them there is a run with the first and without the second. So a probe that another mutation
-turns red than the one that names it is green where it should be red, or red where it should be
-green, in one run at least. That takes 8 runs for 70 mutations, where one by one takes 70.
+A run makes some mutations together and requires exactly the union of the probes that they name. In
+a series each mutation is in about half of the runs, and no mutation's runs are a subset of
+another's: for each two of them there is a run with the first and without the second. So a probe
+that fails because of another mutation than the one that names it gives a wrong result in at least
+one run. That takes 8 runs for 70 mutations, instead of 70 one by one.
 """
 import dataclasses
 import itertools
@@ -17,9 +17,9 @@ import typing
 @dataclasses.dataclass
 class Run:
     name: str
-    groups: typing.Tuple[str, ...]  # that are proved
+    groups: typing.Tuple[str, ...]  # that were proved
     mutations: list
-    red: dict = None                # id -> why, when it was made
+    red: dict = None                # id -> reason, if the run was made
 
     @property
     def want(self):
@@ -27,8 +27,8 @@ class Run:
 
 
 def words(n):
-    """n sets of the same size, none within another, over the smallest number of runs; (that number,
-    the sets). Runs are loaded evenly."""
+    """Returns (runs, sets): n sets of the same size, none a subset of another, over the smallest
+    number of runs. Runs are loaded evenly."""
     runs = 1
     while math.comb(runs, (runs + 1) // 2) < n:
         runs += 1
@@ -48,15 +48,15 @@ def one_by_one(group, kind, mutations):
 
 
 def together(group, kind, mutations):
-    """All in one run, but for those that can only be made alone: the cheapest way to see each probe
-    red. It does not show which mutation did it."""
+    """All in one run, except those that must be made alone: the cheapest way to see each probe
+    fail. It does not show which mutation caused it."""
     many = [m for m in mutations if not m.alone]
     made = [Run(f"{group} {kind} together", (group,), many)] if many else []
     return made + one_by_one(group, f"{kind} alone", [m for m in mutations if m.alone])
 
 
 def halves(group, kind, mutations):
-    """Those that can only be made alone are."""
+    """Those that must be made alone are."""
     many = [m for m in mutations if not m.alone]
     runs, chosen = words(len(many)) if many else (0, [])
     made = [Run(f"{group} {kind} half {r}", (group,),
@@ -66,13 +66,13 @@ def halves(group, kind, mutations):
 
 @dataclasses.dataclass
 class Verdict:
-    """Of one probe over all runs that were made."""
+    """Of one probe over all runs."""
     id: str
-    red: int = 0                                              # runs in which it was red as named
-    blind: list = dataclasses.field(default_factory=list)     # runs in which it stayed green
-    # runs in which it was red as well -> why
+    red: int = 0                                              # runs in which it failed as named
+    blind: list = dataclasses.field(default_factory=list)     # runs in which it still passed
+    # runs in which it failed unexpectedly -> reason
     more: dict = dataclasses.field(default_factory=dict)
-    # mutations that were there whenever it was red and do not name it
+    # mutations present in all runs in which it failed that do not name it
     suspects: list = dataclasses.field(default_factory=list)
 
     @property
@@ -81,7 +81,7 @@ class Verdict:
 
 
 def judge(ids, runs):
-    """A Verdict for each id."""
+    """Returns a Verdict for each id."""
     made = [r for r in runs if r.red is not None]
     return [_judge_one(i, [r for r in made if i.split("/")[0] in r.groups]) for i in ids]
 
