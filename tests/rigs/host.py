@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be seen on the host from outside: processes, mounts, sockets, files."""
+"""Observes the host from outside: processes, mounts, sockets, files."""
 import contextlib
 import ctypes
 import os
@@ -25,7 +25,7 @@ def pids():
 
 
 def stat(pid):
-    """(comm, state, parent) or None when it is gone."""
+    """Returns (comm, state, parent), or None if it has exited."""
     text = _read(pid, "stat").decode("utf-8", "replace")
     if not text:
         return None
@@ -45,7 +45,7 @@ def is_alive(pid):
 
 
 def until(check, seconds=10, text="waited in vain"):
-    """What check gives, once that is true."""
+    """Returns the result of check, once that is true."""
     deadline = time.monotonic() + seconds
     while not (found := check()):
         assert time.monotonic() < deadline, text
@@ -71,7 +71,7 @@ def status(pid):
 
 
 def descendants(root):
-    """Every live process below root, parents before children."""
+    """Returns every live process below root, parents before children."""
     parents = {pid: seen[2] for pid in pids() if (seen := stat(pid))}
     found, todo = [], [root]
     while todo:
@@ -88,7 +88,7 @@ def namespaces(pid):
 
 
 def interfaces(pid):
-    """The network interfaces that a process can see."""
+    """Returns the network interfaces that a process can see."""
     lines = _read(pid, "net/dev").decode().splitlines()[2:]
     assert lines, f"/proc/{pid}/net/dev is empty or not readable"
     return [line.partition(":")[0].strip() for line in lines]
@@ -99,8 +99,8 @@ def arguments(pid):
 
 
 def inventory(env, pid):
-    """Lines (kind, text) of what sbxd or a keeper says that it has: kind is fd or env. The kernel
-    shows it to nobody."""
+    """Returns lines (kind, text) of the inventory that sbxd or a keeper prints: kind is fd or env.
+    The kernel does not show it to other processes."""
     words = arguments(pid)
     state = next(pathlib.Path(w.partition("=")[2]) for w in words if w.startswith("--state="))
     runtime = state.parents[1] / "run/sbx"  # other installations of these tests have their own
@@ -116,7 +116,7 @@ def inventory(env, pid):
 
 
 def descriptors(env, pid):
-    """What its descriptors lead to. PermissionError: it shows nobody."""
+    """Returns the targets of its descriptors. PermissionError: not readable."""
     if comm(pid) in ("sbxd", "sbx-keeper"):
         return [text.split(" ", 1)[1] for kind, text in inventory(env, pid) if kind == "fd"]
     found = []
@@ -127,14 +127,13 @@ def descriptors(env, pid):
 
 
 def adopt_orphans():
-    """From now on a process whose parent died becomes a child of this one, so that it can be
-    seen."""
+    """From now on a process whose parent died becomes a child of this one, and is visible."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def end_children(seconds=10):
-    """Kills every process below this one, also in other sessions, and also orphans that it adopted.
-    Gives those that are left."""
+    """Kills every process below this one, also in other sessions, and also adopted orphans. Returns
+    those that are left."""
     deadline = time.monotonic() + seconds
     while (left := descendants(os.getpid())) and time.monotonic() < deadline:
         for pid in left:
@@ -145,9 +144,9 @@ def end_children(seconds=10):
 
 
 def processes(folder):
-    """pid -> name of the live processes of an installation: those with its folder in their
-    environment or (sbxd and keepers, which show no environment) on their command line, what
-    descends from them, and jailed ones (which have neither) that lost their keeper."""
+    """Returns pid -> name of the live processes of an installation: those with its directory in
+    their environment or (sbxd and keepers, whose environment is not readable) on their command
+    line, their descendants, and jailed ones (which have neither) that lost their keeper."""
     mark, mine = str(folder).encode(), os.getuid()
     found = set()
     for pid in pids():
@@ -181,19 +180,19 @@ def files(folder):
 
 
 def audit_logs(env):
-    """What `rm` must leave: the record of what a sandbox did."""
+    """Returns the files that `rm` must keep: the record of a sandbox's actions."""
     return {path for path in files(env.folder) if "/state/sbx/audit/" in path}
 
 
 def snapshot(env):
-    """Everything an installation may leave on the host, but for its audit logs."""
+    """Returns everything an installation may leave on the host, except its audit logs."""
     return {"processes": processes(env.folder), "mounts": mounts(),
             "sockets": unix_sockets(env.folder),
             "files": (files(env.folder) | files(env.work)) - audit_logs(env)}
 
 
 def added(before, after):
-    """What is in `after` and was not in `before`; {} when nothing was left behind."""
+    """Returns what is in `after` and not in `before`; {} if nothing was left behind."""
     diff = {}
     for key, old in before.items():
         new = set(after[key]) - set(old)
@@ -205,7 +204,7 @@ def added(before, after):
 
 
 def expect_nothing_left(env, before, seconds=5):
-    """Waits a little for processes that are just ending, then insists."""
+    """Waits a little for exiting processes, then fails."""
     deadline = time.monotonic() + seconds
     while (diff := added(before, snapshot(env))) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -213,8 +212,7 @@ def expect_nothing_left(env, before, seconds=5):
 
 
 def check_disk(qcow2, scratch):
-    """fsck of a stopped sandbox's disk after its journal was replayed, as the next boot would
-    do."""
+    """Runs fsck on a stopped sandbox's disk after replaying its journal, as the next boot would."""
     raw = pathlib.Path(scratch) / "disk.raw"
     tools = {**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
 
@@ -222,13 +220,13 @@ def check_disk(qcow2, scratch):
         done = subprocess.run(argv, env=tools, capture_output=True, text=True, check=False,
                               timeout=300)
         return done.returncode, done.stdout + done.stderr
-    # The threads of a killed qemu may hold the lock for a moment after its main thread is gone.
+    # The threads of a killed qemu may hold the lock for a moment after its main thread has exited.
     deadline = time.monotonic() + 5
     while "lock" in (result := run("qemu-img", "check",
                                    str(qcow2)))[1] and time.monotonic() < deadline:
         time.sleep(0.1)
     code, text = result
-    # 3 means leaked clusters: space that a killed qemu did not give back, no damage.
+    # 3 means leaked clusters: space that a killed qemu did not free, not damage.
     assert code in (0, 3), text
     code, text = run("qemu-img", "convert", "-O", "raw", str(qcow2), str(raw))
     assert code == 0, text

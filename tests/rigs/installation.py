@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One private installation of sbx, and the sandboxes in it, as the tests see them.
+"""One private installation of sbx, and its sandboxes, as the tests see them.
 
 Everything is done through the command line and the API, as an ordinary user does it.
 """
@@ -19,13 +19,12 @@ import host
 TREE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or TREE / "build").resolve()
 HOSTILE = BUILD / "tests" / "rigs" / "hostile"
-# Memory images of the VMs that most tests use. Processes that run at the same time share the
-# directory SBX_E2E_IMAGE.
+# Snapshots of the VMs that most tests use. Concurrent processes share the directory SBX_E2E_IMAGE.
 IMAGE = pathlib.Path(os.environ.get("SBX_E2E_IMAGE")
                      or pathlib.Path(tempfile.gettempdir())
                      / f"sbx-e2e-image-{os.getuid()}-{os.getpid()}")
 WITH_DOCKER = "1536m"
-START_SECONDS = 120  # a boot under software emulation, on a machine that does other things too
+START_SECONDS = 120  # a boot under software emulation, on a busy machine
 
 
 class Unix(http.client.HTTPConnection):
@@ -44,13 +43,12 @@ class Unix(http.client.HTTPConnection):
 class Installation:
     def __init__(self, templates=True, prefix=(), policy="balanced", warm=True, tree=TREE,
                  build=BUILD):
-        # and its build: others than these, for tests that change the programs
+        # and its build: replaced by tests that change the programs
         self.tree = pathlib.Path(tree)
-        # in front of every sbx: how to get into the namespaces of a laboratory
+        # prefix of every sbx command: enters the namespaces of a laboratory
         self.prefix = list(prefix)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir="/tmp"))
-        # Below the home folder, where people have their work; also shows that the rest of it stays
-        # out.
+        # Below the home directory, as with users; also shows that the rest of it is not visible.
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="sbx-e2e-", dir=pathlib.Path.home()))
         outer = {**os.environ, "SBX_DEVENV": str(self.folder), "SBX_POLICY": policy,
                  "SBX_BUILD": str(build)}
@@ -67,13 +65,13 @@ class Installation:
             self.take_images()
 
     def take_images(self):
-        """The memory images that the first installation made: links, so that each may remove its
+        """Uses the snapshots that the first installation made: links, so that each may remove its
         own."""
         if not IMAGE.exists():
             return
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.copytree(IMAGE, self.state / "warm", copy_function=os.link, dirs_exist_ok=True)
-        # an image of a template that nobody knows is removed
+        # a snapshot of an unknown template is removed
         store = self.folder / "data" / "sbx" / "templates" / ".store"
         store.mkdir(mode=0o700, exist_ok=True)
         for ident in {json.loads(f.read_text())["template"] for f in IMAGE.glob("*/image.json")}:
@@ -87,7 +85,7 @@ class Installation:
         shutil.copytree(self.state / "warm", IMAGE, copy_function=os.link)
 
     def close(self):
-        """Stops everything; gives the processes that did not want to end."""
+        """Stops everything; returns the processes that did not exit."""
         subprocess.run([TREE / "tools" / "devenv", "--stop"], env=self.env, check=False, timeout=60)
         left = host.processes(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -101,7 +99,7 @@ class Installation:
                                 env={**self.env, **(env or {})}, **kwargs)
 
     def sbx(self, *args, input=None, timeout=60, check=True, binary=False, cwd=None, env=None):
-        """Runs one command to its end. `check` fails the test with what it said."""
+        """Runs one command to its end. `check` fails the test with its output."""
         if isinstance(input, str):
             input = input.encode()
         feed = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
@@ -130,7 +128,7 @@ class Installation:
         return self.runtime / "sbxd.sock"
 
     def api(self, method, path, body=None, timeout=30):
-        """(status, parsed answer)"""
+        """Returns (status, parsed answer)."""
         conn = Unix(self.socket, timeout)
         with contextlib.closing(conn):
             headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -150,18 +148,18 @@ class Installation:
         return path
 
     def create(self, name, *paths, flags=(), cpus=2, memory="1g"):
-        """Makes and starts one, as a person does."""
+        """Creates and starts a sandbox, as a user does."""
         self.sbx("create", "shell", *paths, "--name", name, "--cpus", cpus, "--memory", memory,
                  *flags,
                  timeout=START_SECONDS)
-        # tests/long/suspended: all that follows is done with one that has slept
+        # tests/long/suspended: everything else is done with a sandbox that was suspended
         if os.environ.get("SBX_SUSPENDED"):
             self.sbx("stop", "--suspend", name, timeout=START_SECONDS)
             self.sbx("exec", name, "true", timeout=START_SECONDS)
         return Sandbox(self, name)
 
     def register(self, name):
-        """Makes one without starting it, which only the API does."""
+        """Creates a sandbox without starting it, which only the API does."""
         self.sbx("ls")
         status, answer = self.api("POST", "/v1/sandboxes",
                                   {"name": name, "memory": 1 << 30, "cpus": 1})
@@ -171,7 +169,7 @@ class Installation:
 
 @contextlib.contextmanager
 def private(**kwargs):
-    """An installation for the length of a with block; it is an error if it does not end."""
+    """An installation for a with block; it is an error if its processes do not exit."""
     env = Installation(**kwargs)
     try:
         yield env
@@ -185,13 +183,13 @@ class Sandbox:
         self.env, self.name = env, name
 
     def exec(self, *argv, user=None, flags=(), **kwargs):
-        """sbx exec, to its end."""
+        """Runs sbx exec to its end."""
         who = ("-u", user) if user else ()
         more = ("-i",) if kwargs.get("input") is not None and "-i" not in flags else ()
         return self.env.sbx("exec", *who, *more, *flags, self.name, *argv, **kwargs)
 
     def guest(self, script, user="root", **kwargs):
-        """What a shell script in the guest prints, without the last newline."""
+        """Returns the output of a shell script in the guest, without the last newline."""
         out = self.exec("sh", "-c", script, user=user, **kwargs).stdout
         return out[:-1] if out.endswith("\n") else out
 
@@ -208,7 +206,7 @@ class Sandbox:
         return self.env.state / "sandboxes" / self.info()["id"]
 
     def pids(self):
-        """Name -> pid of the processes of this running sandbox."""
+        """Returns name -> pid of the processes of this running sandbox."""
         keeper = self.env.api("GET", f"/v1/sandboxes/{self.name}")[1]["keeper_pid"]
         assert keeper > 0, f"{self.name} has no keeper"
         found = {"keeper": keeper}
@@ -216,7 +214,7 @@ class Sandbox:
             comm = host.comm(pid)
             for name in ("qemu", "virtiofsd", "sbx-edge", "sbx-egress", "sbx-origin"):
                 if comm and comm.startswith(name):
-                    # The one at the bottom is the program; those above are its jailer.
+                    # The lowest one is the program; those above are its jailer.
                     found[name.removeprefix("sbx-")] = pid
         return found
 
@@ -235,7 +233,7 @@ class Sandbox:
 
 
 def template_store():
-    """The folder with the template `debian`, which the tests share read-only."""
+    """Returns the directory with the template `debian`, which the tests share read-only."""
     data = os.environ.get("XDG_DATA_HOME") or pathlib.Path.home() / ".local" / "share"
     store = pathlib.Path(os.environ.get("SBX_TEMPLATES")
                          or pathlib.Path(data) / "sbx" / "templates")

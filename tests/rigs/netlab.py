@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The laboratory of the network tests: real servers on loopback, unprivileged, on free ports.
 
-`lab()` starts them and stops them at the end. Nothing here needs a sandbox: what an sbx under test
-needs to know is `settings()` (network.connect-to, network.extra-ca), and what a test wants to know
-afterwards is `lab.connections()`: every server counts the connections it got, so that a test can
-insist that there was not one.
+`lab()` starts them and stops them at the end. Nothing here needs a sandbox: `settings()`
+(network.connect-to, network.extra-ca) is for the sbx under test, and `lab.connections()` returns
+the result for a test: every server counts its connections, so that a test can require that there
+was none.
 
-`lab(apart=True)` puts the servers into a network namespace of their own, with a mount namespace, in
-which the sbx under test is then started (`lab.apart.prefix` goes in front of its command line).
-There the resolver has port 53 and is the one in resolv.conf, and no packet can leave: what is not
-counted here was not sent. Servers with addresses of the Internet (PUBLIC) are in a second network
+`lab(apart=True)` puts the servers into a separate network namespace, with a mount namespace, in
+which the sbx under test is then started (`lab.apart.prefix` is the prefix of its command line).
+There the resolver has port 53 and is in resolv.conf, and no packet can leave: what is not counted
+here was not sent. Servers with addresses of the Internet (PUBLIC) are in a second network
 namespace behind a gateway: their addresses are not those of the sandbox's host, nor of its network.
 
-    server       what it is                                            names that lead there (NAMES)
+    server       what it is                                            its names (NAMES)
     http         nginx, HTTP/1.1                                       port 80 of the allowed names
     https        nginx, TLS, HTTP/1.1 and HTTP/2                       port 443 of the allowed names
-    trap         nginx, http and https: nobody may ever get there      every port of the denied
+    trap         nginx, http and https: must get no connection         every port of the denied
                  names
-    echo         TCP, gives back what it gets                          allowed.test:9999,
+    echo         TCP, echoes                                           allowed.test:9999,
                  raw.test:7000
     first        TCP, speaks first                                     raw.test:7001
     sshd         OpenSSH, key of the laboratory                        allowed.test:22, raw.test:22
-    stopped      TCP, accepts and reads only when told to              raw.test:7002
+    stopped      TCP, accepts and reads only on request                raw.test:7002
     source       TCP, sends zeros for as long as it can                raw.test:7003
-    proxy        an HTTP proxy as companies have it                    -
+    proxy        an upstream HTTP proxy                                -
     dns          answers by a table and counts each query              -
 """
 import collections
@@ -54,7 +54,7 @@ BODY = "hello from the laboratory"
 COPY = 65536
 # On the loopback device of the network namespace behind the gateway.
 PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
-# both ends of the way there
+# both ends of the link to it
 NEAR, FAR = ("10.99.0.1/30", "fd99::1/64"), ("10.99.0.2/30", "fd99::2/64")
 CLONE_NEWNET = 0x40000000  # not in Python's os before 3.12
 
@@ -66,8 +66,8 @@ def need(program):
 
 
 def free_port():
-    """One that nobody has now; whoever binds it next may still be somebody else, so servers are
-    asked again."""
+    """Returns a port that is free now; another process may still bind it first, so servers are
+    checked."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
@@ -84,10 +84,10 @@ def wait_port(port, seconds=10):
             time.sleep(0.02)
 
 
-# a world apart
+# separate namespaces
 
 class Apart:
-    """User, network and mount namespaces, held by a process that makes sockets in them for this
+    """User, network and mount namespaces, held by a process that creates sockets in them for this
     one."""
 
     def __init__(self, folder):
@@ -103,7 +103,7 @@ class Apart:
                        "--preserve-credentials", "--"]
 
     def do(self, **what):
-        """Has the holder do something; gives the descriptor that came back, if one did."""
+        """Sends the holder a request; returns the descriptor of the answer, if there is one."""
         self.ours.send(json.dumps(what).encode())
         data, fds, _, _ = socket.recv_fds(self.ours, 65536, 1)
         answer = json.loads(data)
@@ -139,8 +139,8 @@ def add_addresses(run, device, *addresses):
 
 
 def make_far(run):
-    """Descriptors of this network namespace and of a second one with the addresses of PUBLIC;
-    routes through a gateway lead there."""
+    """Returns descriptors of this network namespace and of a second one with the addresses of
+    PUBLIC, routed through a gateway."""
     near = os.open("/proc/self/ns/net", os.O_RDONLY)
     call("unshare", CLONE_NEWNET)
     far = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -169,8 +169,8 @@ def bind(want):
 
 
 def hold(fd, folder):
-    """The process that holds the namespaces: it has their capabilities, and loses them with its
-    last sentence."""
+    """The process that holds the namespaces: it has their capabilities, and drops them at the end
+    of its setup."""
     control = socket.socket(fileno=fd)
     tools = {"PATH": SBIN}
     public = {a for addresses in PUBLIC.values() for a in addresses}
@@ -206,7 +206,7 @@ def hold(fd, folder):
 # servers that are threads of this process
 
 class Listener(socketserver.ThreadingTCPServer):
-    """Counts what it accepts and hands each connection to `serve` on a thread of its own."""
+    """Counts accepted connections and passes each to `serve` on its own thread."""
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024
@@ -288,7 +288,7 @@ class Stopped(Listener):
 
 
 def pipe(a, b):
-    """Copies both ways until both are done; an end of one direction is passed on as such."""
+    """Copies both ways until both are done; forwards the end of one direction."""
     other, live = {a: b, b: a}, {a, b}
     with contextlib.suppress(OSError):
         while live:
@@ -303,7 +303,7 @@ def pipe(a, b):
 
 
 class Front(Listener):
-    """Counts connections in front of a server that is a program, and passes them on."""
+    """Counts connections to a server that is a program, and forwards them."""
 
     def __init__(self, behind, apart=None, address=("127.0.0.1", 0)):
         self.behind = behind
@@ -420,7 +420,7 @@ class Dns:
                         s.sendall(struct.pack("!H", len(answer)) + answer)
 
     def asked_for(self, name):
-        """How many queries there were for a name or for what is below it."""
+        """Returns the number of queries for a name or names below it."""
         return sum(n for (q, _), n in self.queries.items() if q == name or q.endswith("." + name))
 
     def stop(self):
@@ -444,7 +444,7 @@ http {{
 {servers}
 }}
 """
-# `return` does not read a body; /put does, into nothing.
+# `return` does not read a body; /put does, and discards it.
 SERVER = """
     server {{
         listen 127.0.0.1:{port} {flags};
@@ -512,8 +512,8 @@ class Lab:
         assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
 
     def _make_certificates(self):
-        """A CA and one leaf for all names; and a leaf of nobody's, for what must not be
-        believed."""
+        """Creates a CA and one leaf for all names; and a leaf of an unknown CA, which must be
+        rejected."""
         f, openssl = self.folder, need("openssl")
         for who in ("ca", "stranger"):
             self._run(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650",
@@ -563,7 +563,7 @@ class Lab:
                                 str(self.folder / "nginx.conf")], ports["trap-https"])
         self.servers |= {name: Front(port, self.apart) for name, port in ports.items()}
         if self.apart:
-            # nobody needs connect-to for these: their names are found by asking the resolver
+            # no connect-to for these: the resolver has their names
             for v4, v6 in PUBLIC.values():
                 for n, (at, port) in enumerate((at, port) for at in (v4, v6) for port in (80, 443)):
                     self.servers[
@@ -599,8 +599,8 @@ class Lab:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _origin(self, server):
-        """How the upstream proxy gets there: it does not live in the sandbox's namespace, as a
-        company's does not."""
+        """How the upstream proxy connects: it is outside the sandbox's namespace, as a company's
+        proxy is."""
         behind = self.servers[server]
         if isinstance(behind, Front):
             return lambda: socket.create_connection(("127.0.0.1", behind.behind), 10)
@@ -611,10 +611,10 @@ class Lab:
             return ours
         return served
 
-    # what a test asks
+    # results for tests
 
     def names(self):
-        """"host:port" -> the server behind it."""
+        """Returns "host:port" -> its server."""
         found = {}
         for name in ALLOWED:
             found |= {f"{name}:80": "http", f"{name}:443": "https"}
@@ -629,7 +629,7 @@ class Lab:
                         "raw.test:22": "sshd", "allowed.test:8443": "trap-https"}
 
     def connect_to(self):
-        """The entries of network.connect-to."""
+        """Returns the entries of network.connect-to."""
         return [f"{name}=127.0.0.1:{self.servers[server].port}" for name,
                 server in self.names().items()]
 
@@ -637,21 +637,21 @@ class Lab:
         return {"network.connect-to": ",".join(self.connect_to()), "network.extra-ca": str(self.ca)}
 
     def connections(self):
-        """Server -> connections so far."""
+        """Returns server -> connections so far."""
         return {name: s.count for name, s in self.servers.items()}
 
     @contextlib.contextmanager
     def nobody_connects(self, *but):
-        """Fails when a server other than those named got a connection meanwhile."""
+        """Fails if a server other than those named got a connection meanwhile."""
         before = self.connections()
         yield
-        time.sleep(0.1)  # an accept that is under way
+        time.sleep(0.1)  # an accept may be under way
         new = {n: c - before[n] for n,
                c in self.connections().items() if c != before[n] and n not in but}
         assert not new, f"connections that should not have been: {new}"
 
     def curl(self, url, *args, timeout=20):
-        """curl on the host, to where the name leads in this laboratory."""
+        """curl on the host, to the name's address in this laboratory."""
         to = [arg for entry in self.connect_to()
               for arg in ("--connect-to", entry.replace("=", ":"))]
         return subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", str(timeout),

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside the guest, and inside a container: tries every cell of a table and prints what came
-of each, as JSON.
+"""Runs inside the guest, and inside a container: tries every cell of a table and prints the results
+as JSON.
 
 usage: python3 netprobe.py FOLDER < table.json
 
 FOLDER has ca.crt. A cell is {"id", "path": forward|transparent, "proto": http|https|tcp, "host",
 "port"} and may have "sni", "header" (the Host header), "family" (4 or 6), "plain" (bytes to send
 instead, in latin-1), "first" (the server speaks first). The answer is {"id": {"verdict", "how",
-"ms"}}: `allowed` only when the laboratory's own answer came back, `denied` when it was refused in
-one of the ways a refusal may look, `late` when nothing came in time, `odd` for everything else.
-Uses nothing but Python's library, so that it also runs in a bare container.
+"ms"}}: `allowed` only if the laboratory's own answer was received, `denied` if it was denied in
+one of the permitted forms, `late` on a timeout, `odd` for everything else.
+Uses only Python's library, so that it also runs in a bare container.
 """
 import concurrent.futures
 import contextlib
@@ -28,7 +28,7 @@ DENIED = {"403", "nxdomain", "reset", "refused", "eof", "tls", "filtered"}
 
 
 class Refused(Exception):
-    """A refusal, with how it looked."""
+    """A denial, with its form."""
 
 
 def resolve(host, port, family):
@@ -45,8 +45,8 @@ def connect(host, port, family):
     for kind, style, proto, _, address in resolve(host, port, family):
         s = socket.socket(kind, style, proto)
         s.settimeout(SECONDS)
-        # In the guest past its own refusal (src/guest/net/net_hold.h), to the host's; a container
-        # may not do that.
+        # In the guest, bypasses its own check (src/guest/net/net_hold.h), to test the host's; a
+        # container may not do that.
         with contextlib.suppress(OSError):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, 0x73627802)
         try:
@@ -59,7 +59,7 @@ def connect(host, port, family):
 
 
 def read_head(s):
-    """The status, the rest of what came."""
+    """Returns the status and the rest of the data."""
     got = b""
     while b"\r\n\r\n" not in got and len(got) < 65536:
         part = s.recv(4096)
@@ -92,7 +92,7 @@ def get(s, target, header):
 
 
 def open_tunnel(cell):
-    """A byte stream to the target: through CONNECT, or simply connected."""
+    """Returns a byte stream to the target: through CONNECT, or direct."""
     host, port, family = cell["host"], cell["port"], cell.get("family")
     if cell["path"] == "transparent":
         return connect(host, port, family)
@@ -122,7 +122,7 @@ def try_http(cell, _):
 
 def try_https(cell, contexts):
     sni = cell.get("sni", cell["host"])
-    # With a wrong name what counts is whether anybody answers at all.
+    # With a wrong name only matters whether any server answers.
     context = contexts[sni == cell["host"] and ":" not in sni and not sni[0].isdigit()]
     with open_tunnel(cell) as s, context.wrap_socket(s, server_hostname=sni) as tls:
         return get(tls, "/", cell.get("header", cell["host"]))
@@ -146,7 +146,7 @@ def try_tcp(cell, _):
 
 
 def try_plain(cell, _):
-    """Bytes that are not what the port is for. A server's answer is `allowed`: one of nginx or an
+    """Sends data that does not fit the port. A server's answer is `allowed`: one of nginx or an
     echo."""
     with open_tunnel(cell) as s:
         s.sendall(cell["plain"].encode("latin-1"))
@@ -196,7 +196,7 @@ def probe(cell, contexts):
 
 
 def udp(address, port):
-    """What a datagram meets: an error at once, or nothing."""
+    """The result of a datagram: an immediate error, or nothing."""
     begin = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(5)
@@ -214,7 +214,7 @@ def udp(address, port):
 
 def main():
     table = json.load(sys.stdin)
-    # Made once: reading certificates takes longer under emulation than a cell.
+    # Created once: reading certificates takes longer under emulation than a cell.
     contexts = {True: ssl.create_default_context(cafile=sys.argv[1] + "/ca.crt"),
                 False: ssl.create_default_context(cafile=sys.argv[1] + "/ca.crt")}
     contexts[False].check_hostname = False

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rig - netrig from Python: the real edge and egress on the host, this program being the guest.
+"""rig - netrig from Python: the real edge and egress on the host; this program is the guest.
 
-`Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` puts the whole program
-into a network namespace of its own, where every address is local and nft counts each packet:
-whatever edge and egress send is then a number. `Resolver` and `Listener` are the outside world
-there, and they count too.
+`Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` moves the whole program
+into a network namespace, where every address is local and nft counts each packet that edge and
+egress send. `Resolver` and `Listener` are the outside world there, and they count too.
 """
 import atexit
 import contextlib
@@ -46,7 +45,7 @@ class Stream:
         try:
             self.sock.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what was refused is known by its ending
+            pass  # a denial shows as the end of the stream
 
     def recv(self, n=65536):
         try:
@@ -120,7 +119,7 @@ class Rig:
         argv += ["--proxy", proxy] if proxy else []
         argv += ["--cpus", cpus] if cpus else []
         self.log = open(self.dir / "log", "wb")
-        # It makes memory resident that nobody uses, and sizes are what some tests look at.
+        # It makes unused memory resident, and some tests measure memory.
         env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
         self.process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE,
                                         stderr=self.log, env=env)
@@ -197,7 +196,7 @@ class Rig:
         return Dns(self, tcp)
 
     def connect(self, target, host=None):
-        """CONNECT through the proxy: (status line, stream)."""
+        """CONNECT through the proxy; returns (status line, stream)."""
         stream = self.proxy()
         stream.send(f"CONNECT {target} HTTP/1.1\r\nHost: {host or target}\r\n\r\n".encode())
         return stream.until(b"\r\n\r\n"), stream
@@ -237,7 +236,7 @@ def rcode(message):
 
 
 def addresses(message):
-    """Addresses of A and AAAA records in an answer with one question."""
+    """Returns the addresses of A and AAAA records in an answer with one question."""
     found, at = [], 12
     while message[at]:
         at += 1 + message[at]
@@ -327,7 +326,7 @@ def echo(conn):
 
 
 def http_ok(conn):
-    """An origin that answers each request with what it read."""
+    """A server that answers each request with the data it read."""
     data = b""
     while True:
         while b"\r\n\r\n" not in data:
@@ -348,7 +347,7 @@ class Resolver:
         self.udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         self.udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         self.udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        # Answers must come from the address that was asked.
+        # Answers must come from the queried address.
         self.udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         self.udp.bind(("::", 53))
         self.tcp = Listener(53, self.talk)
@@ -401,7 +400,7 @@ class Resolver:
 def namespace():
     """Runs this program again in a network namespace where every address is local; returns there.
 
-    Connections come from 127.0.0.1: one with the same address at both ends would be known as one to
+    Connections come from 127.0.0.1: one with the same address at both ends would count as one to
     the host itself.
     """
     if os.environ.get("SBX_RIG_NAMESPACE") != "yes":
@@ -428,7 +427,7 @@ RULES = """table inet count {
 
 
 def packets():
-    """Packets of this namespace so far: to port 53, that open a connection, all."""
+    """Returns the packets of this namespace so far: to port 53, that open a connection, all."""
     out = subprocess.run(["nft", "-j", "list", "counters"], stdout=subprocess.PIPE,
                          check=True).stdout
     found = [c["counter"] for c in json.loads(out)["nftables"] if "counter" in c]
@@ -438,7 +437,7 @@ def packets():
 # --- credentials ---
 
 def children(pid):
-    """All processes below this one: {pid: its name}."""
+    """Returns all processes below this one: {pid: name}."""
     below, found = {}, {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -453,7 +452,7 @@ def children(pid):
 
 
 class CredRig(Rig):
-    """The real keeper, edge, egress, origins and vault; only the machine is played
+    """The real keeper, edge, egress, origins and vault; only the VM is simulated
     (tests/rigs/credrig).
 
     policy as in Rig. connect_to is {"host:port": "addr:port"}; extra_ca a file; services {name:
@@ -510,7 +509,7 @@ class CredRig(Rig):
                                                           v in self.settings.items()))
 
     def lines(self, command):
-        """An answer that ends with a line `end`."""
+        """Reads an answer that ends with a line `end`."""
         with self.say(command) as sock:
             data = b""
             while not data.endswith(b"end\n"):
@@ -521,7 +520,7 @@ class CredRig(Rig):
             return data[:-4].decode()
 
     def ca(self):
-        """A file with what the guest trusts."""
+        """Returns a file with the certificates that the guest trusts."""
         path = self.dir / "guest-ca.pem"
         path.write_text(self.lines("ca"))
         return path
@@ -549,7 +548,7 @@ class CredRig(Rig):
         return done.stdout.decode().strip()
 
     def told(self, change):
-        """Does `change` and waits until the guest was told what follows from it."""
+        """Calls `change` and waits until the guest got the resulting update."""
         before = json.loads(self.command("pids"))["trusts"]
         change()
         for _ in range(WAIT * 100):
@@ -570,7 +569,7 @@ class CredRig(Rig):
         self.told(lambda: self.vault("rm", name, scope))
 
     def bridge(self, path="/proxy"):
-        """The port on loopback whose connections are streams of this path."""
+        """Returns the port on loopback whose connections are streams of this path."""
         if path not in self.bridges:
             words = self.command(f"bridge {path}").split()
             assert words[0] == "ok", words
@@ -578,7 +577,7 @@ class CredRig(Rig):
         return self.bridges[path]
 
     def records(self):
-        """The audit log as it stands, oldest first."""
+        """Returns the records of the audit log, oldest first."""
         done = subprocess.run([self.build / "src/sbx/sbx", "audit", "show", "--json", "--limit",
                                "0", "0123456789ab"], capture_output=True, env=self.env,
                               timeout=60, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A terminal with somebody typing in it: tmux with a server of its own."""
+"""A terminal with simulated input: tmux with a separate server."""
 import pathlib
 import shutil
 import subprocess
@@ -7,15 +7,15 @@ import tempfile
 import time
 
 
-# The exit status is written by a shell around the command: tmux 3.3 now and then never tells it.
-# Keys that make signals reach that shell too, which goes on; a trap, unlike an ignored signal, is
-# not passed on to the command.
+# A shell around the command writes the exit status: tmux 3.3 sometimes loses it. Signal keys reach
+# that shell too, which continues; a trap, unlike an ignored signal, is not inherited by the
+# command.
 AROUND = 'trap : INT QUIT HUP; "$@"; echo $? > "$0.new" && mv "$0.new" "$0"; sleep 1'
 
 
 class Terminal:
     def __init__(self, env, *argv, columns=100, rows=30):
-        # Not in the installation's folder: what is left there counts against sbx.
+        # Not in the installation's directory: files left there count against sbx.
         self.folder = tempfile.mkdtemp(prefix="sbx-tmux-", dir="/tmp")
         self.socket = f"{self.folder}/s"
         self.status = pathlib.Path(self.folder) / "status"
@@ -55,7 +55,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-J", "-t", "t")
 
     def wait_for(self, text, seconds=30):
-        """Until the text is on the screen; gives the screen."""
+        """Waits until the text is on the screen; returns the screen."""
         deadline = time.monotonic() + seconds
         while text not in (screen := self.screen()):
             assert time.monotonic() < deadline, (
@@ -64,7 +64,7 @@ class Terminal:
         return screen
 
     def wait_end(self, seconds=30):
-        """Until the command has ended; gives its exit status."""
+        """Waits until the command has exited; returns its exit status."""
         deadline = time.monotonic() + seconds
         while not self.status.exists():
             assert time.monotonic() < deadline, f"still running after {seconds} s:\n{self.screen()}"

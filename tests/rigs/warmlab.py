@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of memory images share: an installation with an image, and what tells one machine
-from another."""
+"""Shared by the tests of snapshots: an installation with a snapshot, and data that distinguishes
+VMs."""
 import contextlib
 import json
 import pathlib
@@ -14,8 +14,7 @@ from installation import private
 MAKE_SECONDS = 300  # a boot, a pause and a file of some hundred megabytes, on a busy machine
 CPUS, MEMORY = 2, "1g"
 
-# Everything that must differ between two machines of one image, a line each; nothing of it is read
-# twice.
+# Everything that must differ between two VMs of one snapshot, one per line; nothing is read twice.
 FACTS = {
     "random": "head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n'",
     "getrandom": "python3 -c 'import os; print(os.getrandom(32).hex())'",
@@ -26,17 +25,17 @@ FACTS = {
     "ca": "sha256sum < /usr/local/share/ca-certificates/sbx.crt",
     "hosts": "grep 127.0.1.1 /etc/hosts",
     "mktemp": "mktemp -u",
-    # The random of a ClientHello that OpenSSL makes.
+    # The random of a ClientHello of OpenSSL.
     "tls": "python3 -c 'import ssl\nc = ssl.create_default_context()\no = ssl.MemoryBIO()\ns = c.wrap_bio(ssl.MemoryBIO(), o, server_hostname=\"x\")\n"
            "try: s.do_handshake()\nexcept ssl.SSLWantReadError: pass\nprint(o.read()[11:43].hex())'",
-    "sentinel": "echo $ANTHROPIC_API_KEY",  # of an installation that has a key of Anthropic's
+    "sentinel": "echo $ANTHROPIC_API_KEY",  # of an installation with a key of Anthropic
     "aslr": "python3 -c 'print(id(object()), hash(\"sbx\"))'",
 }
 
 
 @contextlib.contextmanager
 def warm_installation(**kwargs):
-    """One whose template has an image for CPUS and MEMORY."""
+    """An installation whose template has a snapshot for CPUS and MEMORY."""
     with private(warm=False, **kwargs) as env:
         make_image(env)
         yield env
@@ -48,26 +47,26 @@ def make_image(env, cpus=CPUS, memory=MEMORY):
 
 
 def images(env):
-    """The folders of images that count."""
+    """Returns the directories of valid snapshots."""
     store = env.state / "warm"
     return sorted(p for p in store.iterdir()
                   if not p.name.startswith(".")) if store.exists() else []
 
 
 def start_of(box):
-    """(how, why not warm)"""
+    """Returns (how, why not warm)."""
     info = box.info()
     return info["start"], info["cold_why"]
 
 
 def facts(box):
-    """Name -> value, by one program in the guest."""
+    """Returns name -> value, from one program in the guest."""
     script = "; ".join(f"echo {name}=\"$({command})\"" for name, command in FACTS.items())
     return dict(line.split("=", 1) for line in box.guest(script, timeout=120).splitlines())
 
 
 class Kept:
-    """A copy of the one image, to put it back after a test has damaged it."""
+    """A copy of the one snapshot, to restore it after a test has damaged it."""
 
     def __init__(self, env, folder):
         (self.image,) = images(env)
@@ -96,8 +95,8 @@ def edit_json(path, **changes):
 
 
 class PeakMemory:
-    """Shmem and anonymous memory of a keeper and all below it, in KiB: when it was entered, and the
-    most since."""
+    """Shmem and anonymous memory of a keeper and all processes below it, in KiB: at the start, and
+    the maximum since."""
 
     def __init__(self, keeper):
         self.keeper, self.over = keeper, threading.Event()

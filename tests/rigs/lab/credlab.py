@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers on loopback for the tests of credentials. Each wants a credential and says what it
-got.
+"""Real servers on loopback for the tests of credentials. Each requires a credential and reports the
+received one.
 
     with Lab(folder) as lab:
         origin = lab.origin()                 # Node's HTTP/1.1 and HTTP/2 server: origin.mjs
@@ -8,9 +8,9 @@ got.
         registry = lab.registry("me", "pw")   # docker-registry with htpasswd
         npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4: sigv4_server.py does
 
-`lab.ca` is the CA that signed them all (setting network.extra-ca); `NAME:443=127.0.0.1:PORT` for
-network.connect-to is the caller's. Programs are installed by tools/setup --test, those from npm by
-`npm_folder`.
+`lab.ca` is the CA that signed them all (setting network.extra-ca); the caller sets
+`NAME:443=127.0.0.1:PORT` in network.connect-to. tools/setup --test installs the programs,
+`npm_folder` those from npm.
 """
 import base64
 import collections
@@ -61,8 +61,8 @@ def wait_port(port, process, seconds=WAIT):
 
 
 def npm_folder(names=HERE / "package.json", after=()):
-    """node_modules with what a package.json names, in the user's cache: made once. `after` are
-    scripts in it that node runs then."""
+    """node_modules with the packages of a package.json, in the user's cache: created once. `after`
+    are scripts in it that node runs then."""
     import hashlib
     text = names.read_text()
     folder = pathlib.Path.home() / ".cache" / "sbx-lab" / hashlib.sha256(text.encode()).hexdigest()[
@@ -87,7 +87,7 @@ def openssl(*argv, cwd):
 
 
 class Ca:
-    """A CA and, by `leaf`, certificates of it."""
+    """A CA and, by `leaf`, its certificates."""
 
     def __init__(self, folder, name="lab"):
         self.folder, self.name = folder, name
@@ -111,7 +111,7 @@ class Ca:
 
 
 class Program:
-    """A server that is a program of its own."""
+    """A server that is a separate program."""
 
     def __init__(self, argv, log, env=None, cwd=None):
         self.log = open(log, "wb")
@@ -130,8 +130,8 @@ class Program:
 
 
 class Origin:
-    """origin.mjs, or another that says what came in the same way; `requests` has what came, in
-    order."""
+    """origin.mjs, or another with the same reports; `requests` has the received requests in order.
+    """
 
     def __init__(self, cert, key, program="origin.mjs", more=(), env=None):
         self.process = subprocess.Popen([need("node"), HERE / program, cert, key, *more],
@@ -149,7 +149,7 @@ class Origin:
                 self.came.notify_all()
 
     def wait(self, path, n=1, seconds=WAIT):
-        """The first n requests with this path."""
+        """Returns the first n requests with this path."""
         with self.came:
             def found():
                 return [r for r in self.requests if r["path"].split("?")[0] == path]
@@ -163,7 +163,7 @@ class Origin:
 
     @staticmethod
     def header(request, name):
-        """All values of a header."""
+        """Returns all values of a header."""
         return [value for key, value in request["headers"] if key == name]
 
     def stop(self):
@@ -172,8 +172,8 @@ class Origin:
 
 
 class GitServer(http.server.ThreadingHTTPServer):
-    """git http-backend over TLS; without the right password it says 401. `users` counts who
-    came."""
+    """git http-backend over TLS; without the right password it returns 401. `users` counts the
+    users."""
     daemon_threads = True
 
     def __init__(self, folder, cert, key, token, user="x-access-token"):
@@ -284,11 +284,11 @@ class Lab:
         return server
 
     def origin(self, cert=None, key=None, tokens="token"):
-        """`tokens` is how the tokens that it gives out begin."""
+        """`tokens` is the prefix of the tokens that it issues."""
         return self._keep(Origin(cert or self.cert, key or self.key, env={"LAB_TOKENS": tokens}))
 
     def provider(self, answer, work=None):
-        """provider.mjs: three model APIs that answer every question with `answer`; `work` (file,
+        """provider.mjs: three model APIs that answer every request with `answer`; `work` (file,
         old, new, command) is done before."""
         return self._keep(Origin(self.cert, self.key, "provider.mjs",
                                  [answer, *(["0", json.dumps(work)] if work else [])]))
@@ -315,7 +315,7 @@ class Lab:
         return server
 
     def npm(self, access="$authenticated"):
-        """verdaccio; `token` of one user that is made here. access: who may read."""
+        """verdaccio; `token` of one user that is created here. access: who may read."""
         folder, port = self._folder("npm"), free_port()
         (folder / "config.yml").write_text(VERDACCIO.format(folder=folder, port=port,
                                                             cert=self.cert, key=self.key,
@@ -344,7 +344,7 @@ class Lab:
                          {"name": "lab", "password": "laboratory1"})["token"]
 
     def npm_publish(self, server, name, version, files, **more):
-        """What `npm publish` sends: a package with these files (name -> text)."""
+        """The body of `npm publish`: a package with these files (name -> text)."""
         import hashlib
         import io
         import tarfile
@@ -368,7 +368,7 @@ class Lab:
         return integrity
 
     def s3(self):
-        """s3rver: its key is S3RVER, its secret S3RVER. It refuses other ids, but does not
+        """s3rver: its key is S3RVER, its secret S3RVER. It rejects other ids, but does not
         calculate SigV4."""
         folder, port = self._folder("s3"), free_port()
         server = self._keep(Program([need("node"), npm_folder() / "s3rver" / "bin" / "s3rver.js",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OCI images made by hand, layer by layer, so that a test can also say what no tool would.
+"""OCI images built layer by layer, so that a test can also build what no tool would.
 
     image = Image(); image.layer([entry("bin/sh", b"..."), link("bin/x", "sh")]);
     image.write(folder)
@@ -75,7 +75,7 @@ class Image:
         return self
 
     def write(self, where, tag="it"):
-        """As an OCI layout; gives the reference."""
+        """Writes an OCI layout; returns the reference."""
         config = json.dumps({"created": "2020-01-02T03:04:05Z", "architecture": self.architecture,
                              "os": "linux",
                              "config": self.config,

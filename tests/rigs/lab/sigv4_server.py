@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """sigv4_server - a small S3 over TLS that calculates every signature itself, with the real secret,
-from the request as it came.
+from the received request.
 
-It knows AWS's description of Signature Version 4 and nothing of lib/secret/sigv4: in a header and
-presigned; bodies with a hash, UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER and signed
-chunks. A wrong signature is 403 SignatureDoesNotMatch and nothing is stored. Buckets by host or by
-path; PUT, GET, HEAD, DELETE of an object and the list of a bucket. `seen` has (method, target,
-form, body form, verdict, headers).
+It implements AWS's description of Signature Version 4 and shares no code with lib/secret/sigv4: in
+a header and presigned; bodies with a hash, UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER and
+signed chunks. A wrong signature is 403 SignatureDoesNotMatch and nothing is stored. Buckets by host
+or by path; PUT, GET, HEAD, DELETE of an object and the list of a bucket. `seen` has (method,
+target, form, body form, verdict, headers).
 """
 import base64
 import datetime
@@ -53,7 +53,7 @@ def canonical_query(query):
 
 
 def canonical_request(method, target, headers, signed, payload):
-    """headers: pairs in their order; the path of S3 is escaped once."""
+    """headers: pairs in order; the path of S3 is escaped once."""
     path, _, query = target.partition("?")
     lines = []
     for name in signed.split(";"):
@@ -70,7 +70,7 @@ def escaped_path(path):
 
 
 class Check:
-    """One request. `body` gives the content as it is stored."""
+    """One request. `body` is the content as it is stored."""
 
     def __init__(self, keys, method, target, headers):
         self.method, self.target, self.headers = method, target, headers
@@ -112,7 +112,7 @@ class Check:
             raise Refused("RequestTimeTooSkewed")
 
     def _covered(self):
-        """The host and every x-amz- header must be under the signature."""
+        """The signature must cover the host and every x-amz- header."""
         signed = self.signed.split(";")
         if signed != sorted(signed) or "host" not in signed or any(k.startswith("x-amz-")
                                                                    and k not in signed
@@ -232,7 +232,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _place(self):
-        """bucket, key: a bucket by the name of the host, or by the path."""
+        """Returns bucket, key: a bucket by the host name, or by the path."""
         path = urllib.parse.unquote(self.path.partition("?")[0]).lstrip("/")
         first = self.headers["Host"].split(".")[0]
         return (first, path) if first != "s3" else tuple(path.partition("/")[::2])
