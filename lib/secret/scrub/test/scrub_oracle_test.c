@@ -11,9 +11,9 @@
 #include "lib/base/mem.h"
 #include "lib/secret/scrub/scrub.h"
 
-#define N_TEXTS 30000
 #define MAX_TEXT 256
 
+static unsigned n_texts = 30000;
 static uint64_t seed = 0x9e3779b97f4a7c15U;
 
 static unsigned below(unsigned n)
@@ -159,7 +159,7 @@ static void test_agrees_with_the_oracle(void **state)
 		struct slice v = slice_from_str(values[i]);
 		struct scrub_set *set = scrub_set_new(&v, 1, NULL);
 
-		for (unsigned k = 0; k < N_TEXTS / ARRAY_LEN(values); k++) {
+		for (unsigned k = 0; k < n_texts / ARRAY_LEN(values); k++) {
 			size_t n = write_text(text, v);
 
 			compare(set, v, text, n, oracle_is_exact(v));
@@ -168,12 +168,14 @@ static void test_agrees_with_the_oracle(void **state)
 		scrub_set_free(set);
 	}
 	/* Both kinds of texts are many. */
-	assert_in_range(n_found, N_TEXTS / 4, N_TEXTS - N_TEXTS / 50);
+	assert_in_range(n_found, n_texts / 4, n_texts - n_texts / 50);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees_with_the_oracle)};
 
+	if (argc > 1)
+		n_texts = (unsigned)strtoul(argv[1], NULL, 10);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include <assert.h>
@@ -16,6 +17,7 @@ static_assert(SYNTH_REST_MS >= 2 * DNS_TTL_ADDRESS * 1000,
 	"an answer is forgotten before its address "
 	"means another name");
 
+static uint32_t n_many = 1000000;
 static const uint8_t seed[SYNTH_SEED] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 static void free_synth(struct synth **s)
@@ -307,7 +309,7 @@ static void note_lost(struct model *m, uint64_t now_ms, struct synth *s)
 	}
 }
 
-static void test_million_names(void **state)
+static void test_many_names(void **state)
 {
 	AUTO_SYNTH struct synth *s = synth_new(seed);
 	size_t n = SYNTH_FIRST + SYNTH_N_ADDRS;
@@ -318,7 +320,7 @@ static void test_million_names(void **state)
 	uint32_t fresh = 0, busy = 0;
 	char name[32];
 
-	for (uint32_t i = 0; i < 1000000; i++) {
+	for (uint32_t i = 0; i < n_many; i++) {
 		bool old = fresh > 0 && next_random(&x) % 4 == 0;
 		uint32_t k = old ? (uint32_t)(next_random(&x) % fresh) : fresh++;
 		struct synth_addr a;
@@ -336,11 +338,11 @@ static void test_million_names(void **state)
 		assert_true(stands_for(s, &a, name));
 	}
 	assert_true(s->n_names <= SYNTH_MAX_NAMES);
-	assert_true(fresh > 700000);
-	assert_true(busy > 0 && busy < 500000);
+	assert_true(fresh > n_many / 10 * 7);
+	assert_true(busy > 0 && busy < n_many / 2);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_ways),
@@ -352,8 +354,10 @@ int main(void)
 		cmocka_unit_test(test_all_held_is_busy),
 		cmocka_unit_test(test_addresses_rest),
 		cmocka_unit_test(test_bytes_are_bounded),
-		cmocka_unit_test(test_million_names),
+		cmocka_unit_test(test_many_names),
 	};
 
+	if (argc > 1)
+		n_many = (uint32_t)strtoul(argv[1], NULL, 10);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
