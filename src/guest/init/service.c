@@ -231,7 +231,7 @@ static void on_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 	struct service *s = ctx;
 
 	if (slot & TCP_BIT) {
-		tcp_on_data(&s->tcps, slot & ~TCP_BIT, bytes);
+		net_conn_on_data(&s->tcps, slot & ~TCP_BIT, bytes);
 	} else if (!(slot & CTL_BIT)) {
 		exec_on_data(&s->execs, slot, bytes);
 	} else if (ctl_on_data(&s->ctl, id, slot & ~CTL_BIT, bytes) < 0) {
@@ -247,7 +247,7 @@ static void on_end(void *ctx, uint32_t id, uint32_t slot)
 	if (slot & CTL_BIT)
 		ctl_on_end(&s->ctl, id, slot & ~CTL_BIT);
 	else if (slot & TCP_BIT)
-		tcp_on_end(&s->tcps, slot & ~TCP_BIT);
+		net_conn_on_end(&s->tcps, slot & ~TCP_BIT);
 	else
 		exec_on_end(&s->execs, slot);
 }
@@ -259,7 +259,7 @@ static void on_close(void *ctx, uint32_t id, uint32_t slot, int error)
 	if (slot & CTL_BIT)
 		ctl_close(&s->ctl, slot & ~CTL_BIT);
 	else if (slot & TCP_BIT)
-		tcp_on_close(&s->tcps, slot & ~TCP_BIT, error);
+		net_conn_on_close(&s->tcps, slot & ~TCP_BIT, error);
 	else
 		exec_on_close(&s->execs, slot);
 }
@@ -271,7 +271,7 @@ static ssize_t pull_service(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf,
 	if (slot & CTL_BIT)
 		return ctl_pull(&s->ctl, slot & ~CTL_BIT, buf, n);
 	if (slot & TCP_BIT)
-		return tcp_pull(&s->tcps, slot & ~TCP_BIT, buf, n);
+		return net_conn_pull(&s->tcps, slot & ~TCP_BIT, buf, n);
 	return exec_pull(&s->execs, slot, buf, n);
 }
 
@@ -282,7 +282,7 @@ static void on_session(void *ctx, struct wire *w)
 	if (!w) {
 		ctl_drop_all(&s->ctl);
 		exec_drop_all(&s->execs);
-		tcp_drop_all(&s->tcps);
+		net_conn_drop_all(&s->tcps);
 	}
 	s->wire = s->ctl.wire = s->execs.wire = s->tcps.wire = w;
 }
@@ -310,6 +310,8 @@ void service_init(
 	s->net = net;
 	s->execs.loop = loop;
 	s->tcps.loop = loop;
+	s->tcps.kind = GUEST_EV_TCP;
+	s->tcps.max = TCP_MAX;
 	s->execs.facts = &s->facts;
 	park_init(&s->park, loop, &s->mounts);
 	s->ctl.routes = routes;

@@ -22,7 +22,7 @@ struct service {
 	struct wire *wire;
 	struct execs execs;
 	struct ctl ctl;
-	struct tcps tcps;
+	struct net_conns tcps;
 	struct facts facts;
 	struct mounts mounts;
 	struct power power;

@@ -323,6 +323,8 @@ static void begin_net(struct net *n)
 		_exit(1);
 	}
 	n->conns.loop = n->dns.loop = n->hold.loop = &n->loop;
+	n->conns.kind = NET_EV_CONN;
+	n->conns.max = NET_MAX_CONNS;
 	if (prepare_net(n, &err) < 0) {
 		log_error("%s", err.text);
 		_exit(1);

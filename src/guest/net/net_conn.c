@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "net_main.h"
 #include "lib/base/fs/fd.h"
 
 void net_conn_refuse(int fd)
@@ -17,10 +16,10 @@ void net_conn_refuse(int fd)
 	(void)close(fd);
 }
 
-static struct net_conn *take_free(struct net_conns *c)
+struct net_conn *net_conn_take(struct net_conns *c)
 {
-	for (uint32_t i = 0; i < NET_MAX_CONNS; i++) {
-		struct net_conn *k = &c->conns[(c->first_free + i) % NET_MAX_CONNS];
+	for (uint32_t i = 0; i < c->max; i++) {
+		struct net_conn *k = &c->conns[(c->first_free + i) % c->max];
 
 		if (k->used)
 			continue;
@@ -33,56 +32,66 @@ static struct net_conn *take_free(struct net_conns *c)
 	return NULL;
 }
 
-static struct loop_key key_of(const struct net_conns *c, const struct net_conn *k)
+struct loop_key net_conn_key(const struct net_conns *c, const struct net_conn *k)
 {
-	return (struct loop_key){
-		.kind = NET_EV_CONN, .gen = k->gen, .idx = (uint32_t)(k - c->conns)};
+	return (struct loop_key){.kind = c->kind, .gen = k->gen, .idx = (uint32_t)(k - c->conns)};
 }
 
-/* Closes the socket, with RST or in order; the caller handles the stream. */
-static void release_conn(struct net_conns *c, struct net_conn *k, bool reset)
+void net_conn_close(struct net_conns *c, struct net_conn *k, bool reset)
 {
 	int fd = TAKE_FD(k->fd);
 
 	if (k->in_epoll)
 		loop_del(c->loop, fd);
-	if (reset)
+	k->in_epoll = false;
+	if (reset && fd >= 0)
 		net_conn_refuse(fd);
 	else
-		(void)close(fd);
+		fd_close(&fd);
+}
+
+void net_conn_release(struct net_conns *c, struct net_conn *k, bool reset)
+{
+	loop_timer_clear(c->loop, &k->timer);
+	net_conn_close(c, k, reset);
 	bufq_done(&k->queue);
-	k->used = k->in_epoll = false;
+	k->used = false;
 	c->n_used--;
 }
 
-/* Resets both sides: the program has closed or the kernel failed. */
-static void give_up(struct net_conns *c, struct net_conn *k)
+void net_conn_give_up(struct net_conns *c, struct net_conn *k)
 {
 	if (k->id && c->wire)
 		wire_reset(c->wire, k->id);
-	release_conn(c, k, true);
+	net_conn_release(c, k, true);
 }
 
-/* Sets the wanted events: errors always, the others as needed. */
-static void watch_conn(struct net_conns *c, struct net_conn *k)
+int net_conn_arm(struct net_conns *c, struct net_conn *k)
 {
-	uint32_t events = (k->waits ? EPOLLIN : 0) | (bufq_len(&k->queue) ? EPOLLOUT : 0);
+	uint32_t events = k->is_connecting
+				  ? EPOLLOUT
+				  : (k->waits ? EPOLLIN : 0) | (bufq_len(&k->queue) ? EPOLLOUT : 0);
+	int r;
 
 	if (k->hung_up || (k->in_epoll && events == k->events))
-		return;
-	if (k->in_epoll ? loop_mod(c->loop, k->fd, events, key_of(c, k)) < 0
-			: loop_add(c->loop, k->fd, events, key_of(c, k)) < 0) {
-		give_up(c, k);
-		return;
-	}
-	k->in_epoll = true;
+		return 0;
+	r = k->in_epoll ? loop_mod(c->loop, k->fd, events, net_conn_key(c, k))
+			: loop_add(c->loop, k->fd, events, net_conn_key(c, k));
+	k->in_epoll = k->in_epoll || r == 0;
 	k->events = events;
+	return r;
+}
+
+static void watch_conn(struct net_conns *c, struct net_conn *k)
+{
+	if (net_conn_arm(c, k) < 0)
+		net_conn_give_up(c, k);
 }
 
 void net_conn_open(struct net_conns *c, int fd, const char *path)
 {
 	const int one = 1;
-	struct net_conn *k = c->wire ? take_free(c) : NULL;
+	struct net_conn *k = c->wire ? net_conn_take(c) : NULL;
 
 	if (!k) {
 		net_conn_refuse(fd);
@@ -92,7 +101,7 @@ void net_conn_open(struct net_conns *c, int fd, const char *path)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (wire_open(c->wire, path, (uint32_t)(k - c->conns), &k->id) < 0) {
 		k->id = 0;
-		give_up(c, k);
+		net_conn_give_up(c, k);
 		return;
 	}
 	watch_conn(c, k);
@@ -111,15 +120,15 @@ ssize_t net_conn_pull(struct net_conns *c, uint32_t idx, uint8_t *buf, size_t n)
 	if (errno != EAGAIN && errno != EINTR)
 		return -ECONNRESET;
 	k->waits = true;
-	watch_conn(c, k);
-	return k->used ? -EAGAIN : -ECONNRESET;
+	/* Not watch_conn(): the wire must not lose the stream while it requests its data. */
+	return net_conn_arm(c, k) < 0 ? -ECONNRESET : -EAGAIN;
 }
 
 /* The queue is empty: forwards the end, or closes. */
 static void after_last(struct net_conns *c, struct net_conn *k)
 {
 	if (!k->id)
-		release_conn(c, k, false);
+		net_conn_release(c, k, false);
 	else if (k->host_ended)
 		(void)shutdown(k->fd, SHUT_WR);
 }
@@ -137,7 +146,7 @@ static void drain_conn(struct net_conns *c, struct net_conn *k)
 	if (all && k->id)
 		wire_consumed(c->wire, k->id, all);
 	if (n < 0 && n != -EAGAIN)
-		give_up(c, k);
+		net_conn_give_up(c, k);
 	else if (!bufq_len(&k->queue)) {
 		bufq_trim(&k->queue);
 		after_last(c, k);
@@ -151,10 +160,10 @@ void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes)
 
 	if (!k->used)
 		return;
-	if (!bufq_len(&k->queue)) {
+	if (!k->is_connecting && !bufq_len(&k->queue)) {
 		n = send(k->fd, bytes.p, bytes.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {
-			give_up(c, k);
+			net_conn_give_up(c, k);
 			return;
 		}
 		n = n < 0 ? 0 : n;
@@ -173,7 +182,7 @@ void net_conn_on_end(struct net_conns *c, uint32_t idx)
 	if (!k->used)
 		return;
 	k->host_ended = true;
-	if (!bufq_len(&k->queue))
+	if (!k->is_connecting && !bufq_len(&k->queue))
 		(void)shutdown(k->fd, SHUT_WR);
 }
 
@@ -186,8 +195,18 @@ void net_conn_on_close(struct net_conns *c, uint32_t idx, int error)
 	k->id = 0;
 	k->waits = false;
 	if (error || !bufq_len(&k->queue))
-		release_conn(c, k, error != 0);
+		net_conn_release(c, k, error != 0);
 	else
+		watch_conn(c, k);
+}
+
+void net_conn_begin(struct net_conns *c, struct net_conn *k)
+{
+	if (bufq_len(&k->queue))
+		drain_conn(c, k);
+	else
+		after_last(c, k);
+	if (k->used)
 		watch_conn(c, k);
 }
 
@@ -197,11 +216,11 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 
 	if (!k->used || k->gen != ev->key.gen)
 		return;
-	if (ev->events & EPOLLERR) {
-		give_up(c, k);
+	if (ev->events & EPOLLERR && !k->waits) {
+		net_conn_give_up(c, k);
 		return;
 	}
-	if (k->waits && ev->events & (EPOLLIN | EPOLLHUP)) {
+	if (k->waits && ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
 		k->waits = false;
 		wire_resume(c->wire, k->id);
 	}
@@ -210,7 +229,7 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 	if (!k->used)
 		return;
 	/* It would be reported repeatedly; pending data is read when the wire requests it. */
-	if (ev->events & EPOLLHUP) {
+	if (ev->events & (EPOLLHUP | EPOLLERR)) {
 		loop_del(c->loop, k->fd);
 		k->in_epoll = false;
 		k->hung_up = true;
@@ -220,7 +239,7 @@ void net_conn_on_event(struct net_conns *c, const struct loop_event *ev)
 
 void net_conn_drop_all(struct net_conns *c)
 {
-	for (uint32_t i = 0; i < NET_MAX_CONNS; i++)
+	for (uint32_t i = 0; i < c->max; i++)
 		if (c->conns[i].used && c->conns[i].id)
-			release_conn(c, &c->conns[i], true);
+			net_conn_release(c, &c->conns[i], true);
 }

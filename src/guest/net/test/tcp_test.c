@@ -35,7 +35,7 @@ struct seen {
 };
 
 static struct loop loop;
-static struct tcps tcps;
+static struct net_conns tcps;
 static struct wire *host, *guest;
 static struct seen seen[MAX_STREAMS];
 static int has_timer_fired;
@@ -52,22 +52,22 @@ static int guest_open(void *ctx, uint32_t id, const char *path, uint32_t *ret_sl
 
 static void guest_data(void *ctx, uint32_t id, uint32_t slot, struct slice bytes)
 {
-	tcp_on_data(&tcps, slot, bytes);
+	net_conn_on_data(&tcps, slot, bytes);
 }
 
 static void guest_end(void *ctx, uint32_t id, uint32_t slot)
 {
-	tcp_on_end(&tcps, slot);
+	net_conn_on_end(&tcps, slot);
 }
 
 static void guest_close(void *ctx, uint32_t id, uint32_t slot, int error)
 {
-	tcp_on_close(&tcps, slot, error);
+	net_conn_on_close(&tcps, slot, error);
 }
 
 static ssize_t guest_pull(void *ctx, uint32_t id, uint32_t slot, uint8_t *buf, size_t n)
 {
-	return tcp_pull(&tcps, slot, buf, n);
+	return net_conn_pull(&tcps, slot, buf, n);
 }
 
 static const struct wire_ops guest_ops = {.on_open = guest_open,
@@ -173,6 +173,8 @@ static int up(void **state)
 	host = wire_new(WIRE_CLIENT, WIRE_CTL, &host_ops, NULL);
 	guest = wire_new(WIRE_SERVER, WIRE_CTL, &guest_ops, NULL);
 	tcps.loop = &loop;
+	tcps.kind = GUEST_EV_TCP;
+	tcps.max = TCP_MAX;
 	tcps.wire = guest;
 	run(1);
 	return 0;
@@ -180,7 +182,7 @@ static int up(void **state)
 
 static int down(void **state)
 {
-	tcp_drop_all(&tcps);
+	net_conn_drop_all(&tcps);
 	assert_int_equal(tcps.n_used, 0);
 	wire_free(host);
 	wire_free(guest);
@@ -402,7 +404,7 @@ static void who_does_not_read_stops_who_writes(void **state)
 	assert_true(held < 16u << 20);
 	run(30);
 	assert_int_equal(seen[0].sent, held);
-	assert_true(bufq_len(&tcps.slots[0].queue) <= WIRE_STREAM_WINDOW);
+	assert_true(bufq_len(&tcps.conns[0].queue) <= WIRE_STREAM_WINDOW);
 	for (int i = 0; i < 2000 && all < 64u << 20; i++) {
 		all += read_all(service);
 		run(1);
@@ -435,7 +437,7 @@ static void the_table_has_an_end(void **state)
 	assert_int_equal(tcps.n_used, MAX_STREAMS);
 	assert_int_equal(wire_open(host, "/tcp/1", 0, &(uint32_t){0}), -EBUSY);
 	/* Edge has closed. */
-	tcp_drop_all(&tcps);
+	net_conn_drop_all(&tcps);
 	assert_int_equal(tcps.n_used, 0);
 	for (uint32_t i = 0; i < MAX_STREAMS; i++) {
 		assert_int_equal(recv(services[i], &(char){0}, 1, MSG_DONTWAIT), -1);
