@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/mem.h"
 
@@ -47,6 +50,83 @@ int fd_set_nonblock(int fd, bool on)
 int fd_set_cloexec(int fd, bool on)
 {
 	return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+/* One more than may come is noticed. */
+union control {
+	struct cmsghdr align;
+	char buf[CMSG_SPACE((FD_MAX_PASSED + 1) * sizeof(int))];
+};
+
+ssize_t fd_send(
+	int sock, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds, int flags)
+{
+	struct msghdr mh = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = n_iov};
+	union control control = {0};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	assert(n_fds <= FD_MAX_PASSED);
+	if (n_fds) {
+		mh.msg_control = control.buf;
+		mh.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	do {
+		n = sendmsg(sock, &mh, flags | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* Keeps the first max and closes the others. Returns how many came. */
+static size_t take_passed(struct msghdr *mh, int *fds, size_t max)
+{
+	size_t n = 0;
+	int fd;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= c->cmsg_len; at += sizeof(int)) {
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+			if (n < max)
+				fds[n] = fd;
+			else
+				fd_close(&fd);
+			n++;
+		}
+	}
+	return n;
+}
+
+ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_t *n_fds, int flags)
+{
+	union control control;
+	struct msghdr mh = {.msg_iov = (struct iovec *)(uintptr_t)iov,
+		.msg_iovlen = n_iov,
+		.msg_control = control.buf};
+	size_t max = *n_fds;
+	ssize_t n;
+
+	assert(max <= FD_MAX_PASSED);
+	*n_fds = 0;
+	do {
+		mh.msg_controllen = CMSG_SPACE((max + 1) * sizeof(int));
+		n = recvmsg(sock, &mh, flags | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	*n_fds = take_passed(&mh, fds, max);
+	if (*n_fds > max || mh.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
+		for (size_t i = 0; i < *n_fds && i < max; i++)
+			fd_close(&fds[i]);
+		*n_fds = max + 1;
+	}
+	return mh.msg_flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
 int fd_write_all(int fd, const void *p, size_t n)

@@ -2,9 +2,12 @@
 /*
  * fd - file descriptors: closed once, CLOEXEC at birth, -1 when empty.
  *
- * How      AUTO_CLOSE closes a local fd at the end of its scope, TAKE_FD hands it over.
- * Trust    Every program.
+ * How      AUTO_CLOSE closes a local fd at the end of its scope, TAKE_FD hands it over. fd_send and
+ *          fd_recv pass descriptors through a Unix socket.
+ * Trust    Every program. The peer of fd_recv may be compromised: it decides how many descriptors
+ *          arrive, and none of them stays open unnoticed.
  * Owns     A struct that holds an fd closes it in its _done function with fd_close.
+ * Limits   FD_MAX_PASSED descriptors with one message.
  * See      fd_test.c
  */
 #pragma once
@@ -12,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include "lib/base/err.h"
+
+#define FD_MAX_PASSED 64
 
 /* Closes *fd when it is not -1 and sets it to -1. errno is kept. */
 void fd_close(int *fd);
@@ -27,6 +33,14 @@ void fd_close(int *fd);
 
 int fd_set_nonblock(int fd, bool on) MUST_CHECK;
 int fd_set_cloexec(int fd, bool on) MUST_CHECK;
+/* As sendmsg(2) with MSG_NOSIGNAL. Returns the number of bytes. */
+ssize_t fd_send(int sock, const struct iovec *iov, size_t n_iov, const int *fds, size_t n_fds,
+	int flags) MUST_CHECK;
+/* As recvmsg(2); the descriptors are CLOEXEC. *n_fds is how many may come, then how many came. If
+ * more came or some were lost, *n_fds is larger than before and all of them were closed. -EBADMSG
+ * for a packet that is larger than iov. */
+ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_t *n_fds,
+	int flags) MUST_CHECK;
 /* As many descriptors as the hard limit allows. The kernel also compares the soft limit with the
  * descriptors that all processes of the user have in flight when one more is passed. */
 void fd_raise_limit(void);

@@ -221,22 +221,12 @@ static int say_lost(int r, unsigned timeout_ms, struct problem *p)
 /* The first byte takes the descriptor along; the socket is new and takes it at once. */
 static int send_passing(int fd, const char *byte, int pass_fd)
 {
-	struct iovec iov = {.iov_base = (char *)byte, .iov_len = 1};
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {.room = {0}};
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.room)};
+	const struct iovec iov = {.iov_base = (char *)byte, .iov_len = 1};
+	ssize_t n;
 
-	control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-		.cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.head), &pass_fd, sizeof(int));
 	fd_raise_limit();
-	return sendmsg(fd, &mh, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	n = fd_send(fd, &iov, 1, &pass_fd, 1, 0);
+	return n < 0 ? (int)n : 0;
 }
 
 static int exchange_api(int fd, const struct call *call, struct answer *a)

@@ -66,32 +66,11 @@ int ipc_pair(int fds[2])
 	return 0;
 }
 
-union one_fd {
-	struct cmsghdr align;
-	char buf[CMSG_SPACE(sizeof(int))];
-};
-
-static void attach_fd(struct msghdr *mh, union one_fd *control, int fd)
-{
-	struct cmsghdr *c;
-
-	memset(control, 0, sizeof(*control));
-	mh->msg_control = control->buf;
-	mh->msg_controllen = sizeof(control->buf);
-	c = CMSG_FIRSTHDR(mh);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-}
-
 int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_fd)
 {
 	uint8_t header[IPC_HEADER];
 	struct wr wr = wr_init(header, sizeof(header));
 	struct iovec iov[2] = {{header, sizeof(header)}, {(void *)body.p, body.n}};
-	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2};
-	union one_fd control;
 	ssize_t r;
 
 	if (body.n > IPC_MAX_BODY)
@@ -100,13 +79,9 @@ int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_f
 	wr_u16(&wr, 0);
 	wr_u32(&wr, id);
 	wr_u32(&wr, (uint32_t)body.n);
-	if (pass_fd >= 0)
-		attach_fd(&mh, &control, pass_fd);
-	do {
-		r = sendmsg(sock, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
-	} while (r < 0 && errno == EINTR);
+	r = fd_send(sock, iov, 2, &pass_fd, pass_fd >= 0, MSG_DONTWAIT);
 	if (r < 0)
-		return -errno;
+		return (int)r;
 	trace_message(sock, true, type, id, body.n, pass_fd >= 0);
 	return 0;
 }
@@ -129,59 +104,21 @@ int ipc_parse(struct slice packet, struct ipc_msg *ret_msg)
 	return 0;
 }
 
-/* Closes every fd that came; gives the single one instead when exactly one came. */
-static int collect_fd(struct msghdr *mh, int *ret_fd)
-{
-	int first = -1, n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-		size_t bytes = c->cmsg_len - CMSG_LEN(0);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i + sizeof(int) <= bytes; i += sizeof(int), n++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i, sizeof(fd));
-			if (n == 0)
-				first = fd;
-			else
-				fd_close(&fd);
-		}
-	}
-	if (n > 1 || mh->msg_flags & MSG_CTRUNC) {
-		fd_close(&first);
-		return -EBADMSG;
-	}
-	*ret_fd = first;
-	return 0;
-}
-
 int ipc_recv(int sock, struct ipc_msg *ret_msg)
 {
 	uint8_t packet[IPC_HEADER + IPC_MAX_BODY];
 	struct iovec iov = {packet, sizeof(packet)};
-	union one_fd control;
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf)};
 	AUTO_CLOSE int fd = -1;
-	ssize_t n;
+	size_t n_fds = 1;
+	ssize_t n = fd_recv(sock, &iov, 1, &fd, &n_fds, MSG_DONTWAIT);
 	int r;
 
-	do {
-		n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == ECONNRESET ? 0 : -errno;
-	r = collect_fd(&mh, &fd);
-	if (r < 0)
-		return r;
+		return n == -ECONNRESET ? 0 : (int)n;
+	if (n_fds > 1)
+		return -EBADMSG;
 	if (n == 0 && fd < 0)
 		return 0;
-	if (mh.msg_flags & MSG_TRUNC)
-		return -EBADMSG;
 	r = ipc_parse(slice_of(packet, (size_t)n), ret_msg);
 	if (r < 0)
 		return r;

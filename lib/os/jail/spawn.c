@@ -37,40 +37,18 @@ struct sync_msg {
 
 static int sync_send(int sock, const struct sync_msg *m, int pass_fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl = {0};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
+	ssize_t n = fd_send(sock, &iov, 1, &pass_fd, pass_fd >= 0, 0);
 
-	if (pass_fd >= 0) {
-		mh.msg_control = ctl.buf;
-		mh.msg_controllen = sizeof(ctl.buf);
-		c = CMSG_FIRSTHDR(&mh);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &pass_fd, sizeof(int));
-	}
-	return sendmsg(sock, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
 /* 1 with a message, 0 when the other end closed, -ETIMEDOUT. *ret_fd is -1 or the caller's. */
 static int sync_recv(int sock, uint64_t deadline_ms, struct sync_msg *ret_m, int *ret_fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl = {0};
 	struct iovec iov = {.iov_base = ret_m, .iov_len = sizeof(*ret_m)};
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = ctl.buf,
-		.msg_controllen = sizeof(ctl.buf)};
 	struct pollfd p = {.fd = sock, .events = POLLIN};
-	struct cmsghdr *c;
+	size_t n_fds = 1;
 	ssize_t n;
 
 	*ret_fd = -1;
@@ -85,14 +63,11 @@ static int sync_recv(int sock, uint64_t deadline_ms, struct sync_msg *ret_m, int
 		if (errno != EINTR)
 			return -errno;
 	}
-	n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC);
+	n = fd_recv(sock, &iov, 1, ret_fd, &n_fds, 0);
 	if (n <= 0)
-		return n < 0 && errno != ECONNRESET ? -errno : 0;
-	c = CMSG_FIRSTHDR(&mh);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+		return n == -ECONNRESET ? 0 : (int)n;
 	ret_m->text[sizeof(ret_m->text) - 1] = '\0';
-	return n == sizeof(*ret_m) ? 1 : -EBADMSG;
+	return n == sizeof(*ret_m) && n_fds <= 1 ? 1 : -EBADMSG;
 }
 
 /* ---- the child ---- */

@@ -114,48 +114,23 @@ struct build {
 	int give_fd;   /* where the connected end goes */
 };
 
-static int send_fd(int sock, int fd)
+static int send_one(int sock, int fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl = {0};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = ctl.buf,
-		.msg_controllen = sizeof(ctl.buf)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&mh);
+	const struct iovec iov = {.iov_base = &(char){0}, .iov_len = 1};
+	ssize_t n = fd_send(sock, &iov, 1, &fd, 1, 0);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	return sendmsg(sock, &mh, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return n < 0 ? (int)n : 0;
 }
 
-static int recv_fd(int sock, int *ret_fd)
+static int recv_one(int sock, int *ret_fd)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} ctl = {0};
-	char byte;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = ctl.buf,
-		.msg_controllen = sizeof(ctl.buf)};
-	struct cmsghdr *c;
+	const struct iovec iov = {.iov_base = &(char){0}, .iov_len = 1};
+	size_t n_fds = 1;
+	ssize_t n = fd_recv(sock, &iov, 1, ret_fd, &n_fds, MSG_DONTWAIT);
 
-	if (recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&mh);
-	if (!c || c->cmsg_type != SCM_RIGHTS)
-		return -EBADMSG;
-	memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-	return 0;
+	if (n < 0)
+		return (int)n;
+	return n_fds == 1 ? 0 : -EBADMSG;
 }
 
 /* An abstract name is known in its net namespace only, which is the child's own. */
@@ -176,7 +151,7 @@ static int make_sockets(const struct build *b)
 		return -errno;
 	if (dup3(listener, b->listen_fd, O_CLOEXEC) < 0)
 		return -errno;
-	return send_fd(b->give_fd, client);
+	return send_one(b->give_fd, client);
 }
 
 static int build_in_child(void *ctx, int new_root, struct err *err)
@@ -263,7 +238,7 @@ static int start_share(const struct share_config *cfg, const struct program *pro
 	r = spawn_share(cfg, prog, &b, &s->child, err);
 	if (r < 0)
 		return r;
-	r = recv_fd(ours, &s->vhost_fd);
+	r = recv_one(ours, &s->vhost_fd);
 	if (r < 0)
 		return err_errno(err, r, "receiving the vhost-user socket");
 	return supervise_share(cfg, s, err);

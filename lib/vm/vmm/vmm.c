@@ -143,28 +143,6 @@ uint64_t vmm_deadline(const struct vmm *v)
 
 /* ---- writing ---- */
 
-static ssize_t send_with_fd(int sock, struct slice s, int fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} u = {};
-	struct iovec iov = {.iov_base = (void *)s.p, .iov_len = s.n};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		m.msg_control = u.buf;
-		m.msg_controllen = sizeof(u.buf);
-		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-		};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof(int));
-	}
-	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* A full socket is no error: EPOLLOUT or the deadline decides. */
 static void flush_out(struct vmm *v)
 {
@@ -178,7 +156,7 @@ static void flush_out(struct vmm *v)
 		v->timed_id = v->qmp.queue[0].id;
 		v->deadline_ms = clock_mono_ms() + VMM_COMMAND_MS;
 	}
-	n = send_with_fd(v->fd, s, fd);
+	n = fd_send(v->fd, &(struct iovec){(void *)s.p, s.n}, 1, &fd, fd >= 0, MSG_DONTWAIT);
 	if (n > 0)
 		qmp_wrote(&v->qmp, (size_t)n);
 }

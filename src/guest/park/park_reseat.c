@@ -148,21 +148,10 @@ static int64_t call_reseat(
 
 static int send_file(int sock, int fd)
 {
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr head;
-	} u = {.head = {.cmsg_level = SOL_SOCKET,
-		       .cmsg_type = SCM_RIGHTS,
-		       .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = u.buf,
-		.msg_controllen = sizeof(u.buf)};
+	const struct iovec iov = {.iov_base = &(char){0}, .iov_len = 1};
+	ssize_t n = fd_send(sock, &iov, 1, &fd, 1, MSG_DONTWAIT);
 
-	memcpy(CMSG_DATA(&u.head), &fd, sizeof(fd));
-	return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : -errno;
+	return n < 0 ? (int)n : 0;
 }
 
 /* The program's end is pair[1]; ours a copy of its pair[0]. */

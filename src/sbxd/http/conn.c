@@ -14,7 +14,6 @@
 #include "lib/base/mem.h"
 
 #define CONN_IN_BYTES 16384
-#define CONN_MAX_FDS 4 /* accepted per packet */
 #define CONN_IDLE_MS 300000
 #define CONN_REQUEST_MS 10000
 #define CONN_WRITE_MS 30000
@@ -270,48 +269,21 @@ static void eat(struct sbxd *d, struct conn *c)
 		bufq_trim(&c->in);
 }
 
-/* Keeps the first descriptor of a packet for the call that needs one. */
-static void keep_passed(struct conn *c, struct msghdr *mh)
-{
-	for (struct cmsghdr *m = CMSG_FIRSTHDR(mh); m; m = CMSG_NXTHDR(mh, m)) {
-		size_t n = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(m) + i * sizeof(int), sizeof(int));
-			if (c->passed_fd < 0 && !c->too_many_fds) {
-				c->passed_fd = fd;
-				continue;
-			}
-			(void)close(fd);
-			c->too_many_fds = true;
-		}
-	}
-	if (mh->msg_flags & MSG_CTRUNC)
-		c->too_many_fds = true;
-}
-
-/* As bufq_fill, with passed descriptors. */
+/* As bufq_fill, with one passed descriptor for the call that needs one. */
 static ssize_t fill(struct conn *c)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(CONN_MAX_FDS * sizeof(int))];
-	} control;
 	char bytes[CONN_IN_BYTES];
 	struct iovec iov = {.iov_base = bytes, .iov_len = MIN(sizeof(bytes), bufq_space(&c->in))};
-	struct msghdr mh = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
+	size_t n_fds = 1;
+	ssize_t n = fd_recv(c->fd, &iov, 1, &fd, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	keep_passed(c, &mh);
+		return n;
+	if (n_fds > 1 || (n_fds && c->passed_fd >= 0))
+		c->too_many_fds = true;
+	else if (n_fds && !c->too_many_fds)
+		c->passed_fd = TAKE_FD(fd);
 	(void)bufq_put(&c->in, slice_of(bytes, (size_t)n));
 	return n;
 }

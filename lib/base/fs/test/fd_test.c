@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <dirent.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stdlib.h>
@@ -121,6 +123,94 @@ static void a_whole_file_is_read_from_its_beginning(void **state)
 	assert_int_equal(fd_load(fd, 1, &text, &n), -EBADF);
 }
 
+static size_t count_open(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(d))
+		n++;
+	assert_int_equal(closedir(d), 0);
+	return n;
+}
+
+static void send_some(int sock, size_t n_fds)
+{
+	const struct iovec iov = {.iov_base = (char[]){"hello"}, .iov_len = 5};
+	int fds[FD_MAX_PASSED];
+
+	for (size_t i = 0; i < n_fds; i++)
+		fds[i] = 1;
+	assert_int_equal(fd_send(sock, &iov, 1, fds, n_fds, 0), 5);
+}
+
+static void descriptors_pass_and_are_cloexec(void **state)
+{
+	char text[8] = "";
+	const struct iovec iov[] = {
+		{.iov_base = text, .iov_len = 2}, {.iov_base = text + 2, .iov_len = 6}};
+	int pair[2], fds[FD_MAX_PASSED];
+	size_t n_fds = FD_MAX_PASSED;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	send_some(pair[0], FD_MAX_PASSED);
+	assert_int_equal(fd_recv(pair[1], iov, 2, fds, &n_fds, MSG_DONTWAIT), 5);
+	assert_string_equal(text, "hello");
+	assert_int_equal(n_fds, FD_MAX_PASSED);
+	for (size_t i = 0; i < n_fds; i++) {
+		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+		fd_close(&fds[i]);
+	}
+	send_some(pair[0], 0);
+	assert_int_equal(fd_recv(pair[1], iov, 2, fds, &n_fds, MSG_DONTWAIT), 5);
+	assert_int_equal(n_fds, 0);
+	assert_int_equal(fd_recv(pair[1], iov, 2, fds, &n_fds, MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(n_fds, 0);
+	fd_close(&pair[0]);
+	assert_int_equal(fd_recv(pair[1], iov, 2, fds, &n_fds, MSG_DONTWAIT), 0);
+	fd_close(&pair[1]);
+}
+
+/* CMSG_SPACE of one descriptor has room for two of them. */
+static void if_too_many_descriptors_come_none_stays_open(void **state)
+{
+	char text[8];
+	const struct iovec iov = {.iov_base = text, .iov_len = sizeof(text)};
+	size_t before, n_fds;
+	int pair[2], fd = -1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	before = count_open();
+	for (size_t n = 1; n <= FD_MAX_PASSED; n++) {
+		send_some(pair[0], n);
+		n_fds = n > 1;
+		assert_int_equal(fd_recv(pair[1], &iov, 1, &fd, &n_fds, 0), 5);
+		assert_int_equal(n_fds, n > 1 ? 2 : 1);
+		assert_int_equal(fd, -1);
+		assert_int_equal(count_open(), before);
+	}
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+}
+
+static void a_packet_that_is_too_large_leaves_no_descriptor(void **state)
+{
+	char text[4];
+	const struct iovec iov = {.iov_base = text, .iov_len = sizeof(text)};
+	int pair[2], fd = -1;
+	size_t before, n_fds = 1;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	before = count_open();
+	send_some(pair[0], 1);
+	assert_int_equal(fd_recv(pair[1], &iov, 1, &fd, &n_fds, 0), -EBADMSG);
+	assert_int_equal(fd, -1);
+	assert_int_equal(count_open(), before);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	assert_int_equal(fd_send(pair[0], &iov, 1, NULL, 0, 0), -EBADF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +221,9 @@ int main(void)
 		cmocka_unit_test(whole_buffers_pass_a_pipe),
 		cmocka_unit_test(a_whole_file_is_read_from_its_beginning),
 		cmocka_unit_test(errors_come_back),
+		cmocka_unit_test(descriptors_pass_and_are_cloexec),
+		cmocka_unit_test(if_too_many_descriptors_come_none_stays_open),
+		cmocka_unit_test(a_packet_that_is_too_large_leaves_no_descriptor),
 	};
 
 	return cmocka_run_group_tests_name("fd", tests, NULL, NULL);
