@@ -12,11 +12,11 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/log.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
@@ -57,13 +57,14 @@ static void forbid_core(void)
 static void take_lock(struct keeper *k)
 {
 	AUTO_FREE char *path = xasprintf("%s/lock", k->dir);
+	struct err err = {0};
 
 	/* The last keeper of this sandbox may have been compromised and have created a symlink. */
-	k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (k->lock_fd < 0)
-		die("opening %s: %s", path, strerror(errno));
-	if (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	k->lock_fd = file_lock(path, 0, &err);
+	if (k->lock_fd == -EBUSY)
 		die("another sbx-keeper is running for this sandbox (%s)", path);
+	if (k->lock_fd < 0)
+		die("%s", err.text);
 }
 
 static void load_spec(struct keeper *k, const char *id)

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "fd.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+
+#define LOCK_STEP_MS 20
 
 static int sync_folder_of(const char *path)
 {
@@ -141,4 +144,29 @@ int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret
 	*ret_text = TAKE(text);
 	*ret_n = (size_t)n;
 	return 0;
+}
+
+int file_lock(const char *path, unsigned wait_ms, struct err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	uint64_t until = clock_mono_ms() + wait_ms;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "opening %s", path);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_errno(err, -errno, "locking %s", path);
+		if (clock_mono_ms() >= until)
+			return -EBUSY;
+		(void)usleep(LOCK_STEP_MS * 1000);
+	}
+	return TAKE_FD(fd);
+}
+
+bool file_is_locked(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	/* Shared: two processes that check at the same time do not see each other. */
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }

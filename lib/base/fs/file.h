@@ -5,13 +5,15 @@
  * How      file_save and file_new_* write a temporary file in the same folder, sync it and rename
  *          it over the old one (file_save syncs the folder, too): after a crash the old or the new
  *          content is there, whole. file_open neither blocks nor makes a terminal the controlling
- *          one: a FIFO, a device or a directory under the name is an error.
+ *          one: a FIFO, a device or a directory under the name is an error. file_lock is for files
+ *          whose only purpose is their lock: a rename would replace the locked file.
  * Trust    The user's own folders, and names that a guest can replace (a file in a workspace).
  * Limits   The caller's maximum; a larger file is refused, never cut.
  * See      file_test.c
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include "lib/base/slice.h"
 #include "lib/base/err.h"
@@ -44,3 +46,9 @@ int file_load_no_link(
 /* The same of a file that is open; `path` is for the messages. */
 int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n,
 	struct err *err) MUST_CHECK;
+
+/* Creates the file with mode 0600 if need be; refuses a symbolic link. Returns the fd that holds
+ * the lock. -EBUSY (err untouched): another process has held it for wait_ms. */
+int file_lock(const char *path, unsigned wait_ms, struct err *err) MUST_CHECK;
+/* Whether another process holds file_lock. False if there is no file. */
+bool file_is_locked(const char *path);

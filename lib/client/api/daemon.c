@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -18,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/process/keepenv.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/trace.h"
 #include "lib/base/fs/paths.h"
@@ -180,18 +180,12 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 static int take_lock(struct problem *p)
 {
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.start.lock");
-	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	uint64_t until = clock_mono_ms() + 2 * DAEMON_START_MS;
+	int fd = file_lock(path, 2 * DAEMON_START_MS, &p->err);
 
-	if (fd < 0)
-		return err_errno(&p->err, -errno, "opening %s", path);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (clock_mono_ms() >= until)
-			return err_set(&p->err, -ETIMEDOUT,
-				"timed out waiting for another process that is starting sbxd");
-		(void)usleep(POLL_US);
-	}
-	return TAKE_FD(fd);
+	if (fd == -EBUSY)
+		return err_set(&p->err, -ETIMEDOUT,
+			"timed out waiting for another process that is starting sbxd");
+	return fd;
 }
 
 static int connect_or_start(struct problem *p)

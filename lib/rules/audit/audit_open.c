@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -305,15 +305,11 @@ static int lock_log(struct audit *a, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/lock", a->dir);
 
-	a->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (a->lock < 0)
-		return err_errno(err, -errno, "opening %s", path);
-	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	if (errno == EWOULDBLOCK)
+	a->lock = file_lock(path, 0, err);
+	if (a->lock == -EBUSY)
 		return err_set(
 			err, -EBUSY, "another process writes the audit log of %s", a->sandbox);
-	return err_errno(err, -errno, "locking %s", path);
+	return MIN(a->lock, 0);
 }
 
 static int check_options(const struct audit_options *o, struct err *err)

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
@@ -64,15 +63,6 @@ static int load_first(struct prune *p, struct err *err)
 	return 0;
 }
 
-/* Whether another process writes it, without keeping it from doing so. */
-static bool is_locked(const struct prune *p)
-{
-	AUTO_FREE char *path = xasprintf("%s/lock", p->dir);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
-}
-
 /* Opening also repairs what a crash left. It would begin a log that is not there. */
 static int take_log(struct prune *p, struct err *err)
 {
@@ -84,7 +74,9 @@ static int take_log(struct prune *p, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "the audit log of %s does not exist", p->o->sandbox);
 	if (p->o->is_dry) {
-		p->is_written = is_locked(p);
+		AUTO_FREE char *lock = xasprintf("%s/lock", p->dir);
+
+		p->is_written = file_is_locked(lock);
 		return 0;
 	}
 	if (audit_last_name(p->o->dir, p->o->sandbox, name) < 0)

@@ -9,7 +9,7 @@
  *          key, a bad value or a key twice is an error that names the line: never skipped in
  *          silence.
  * Owns     A struct settings owns its values; settings_done frees them.
- * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line.
+ * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line; SETTINGS_LOCK_MS for a change.
  * See      settings_net.h for network.*, settings_test.c, settings_fuzz.c
  */
 #pragma once
@@ -20,6 +20,7 @@
 #include "lib/base/slice.h"
 
 #define SETTINGS_MAX_BYTES 65536
+#define SETTINGS_LOCK_MS 10000 /* while another process changes the file */
 #define SETTINGS_MAX_LINE 8448 /* 8 KiB of a list, and its key */
 
 enum settings_id {

@@ -2,10 +2,8 @@
 #include "settings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
@@ -18,20 +16,12 @@ static int lock_settings(struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_CONFIG, NULL);
 	AUTO_FREE char *path = paths_get(PATHS_CONFIG, "settings.lock");
-	AUTO_CLOSE int fd = -1;
-	int r;
+	int r = paths_make(dir, err);
 
-	r = paths_make(dir, err);
 	if (r < 0)
 		return r;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
-	/* Held only for one rewrite by anybody. */
-	while (flock(fd, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return err_errno(err, -errno, "locking %s", path);
-	return TAKE_FD(fd);
+	r = file_lock(path, SETTINGS_LOCK_MS, err);
+	return r == -EBUSY ? err_set(err, r, "another process changes the settings") : r;
 }
 
 static bool is_line_of(struct slice line, const char *key)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fs/dir.h"
@@ -15,7 +14,6 @@
 #include "lib/base/str.h"
 
 #define MAX_CREDS 16384
-#define LOCK_STEP_MS 20
 
 static char *path_of(const struct safe *s, const char *name)
 {
@@ -26,18 +24,11 @@ static int take_lock(struct safe *s, struct err *err)
 {
 	AUTO_FREE char *path = path_of(s, SAFE_LOCK);
 
-	s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (s->lock < 0)
-		return err_errno(err, -errno, "opening %s", path);
 	/* one that was killed a moment ago still has it */
-	for (unsigned waited_ms = 0; flock(s->lock, LOCK_EX | LOCK_NB) < 0;
-		waited_ms += LOCK_STEP_MS) {
-		if (waited_ms >= SAFE_LOCK_MS)
-			return err_set(
-				err, -EWOULDBLOCK, "another vault has the folder %s", s->dir);
-		(void)usleep(LOCK_STEP_MS * 1000);
-	}
-	return 0;
+	s->lock = file_lock(path, SAFE_LOCK_MS, err);
+	if (s->lock == -EBUSY)
+		return err_set(err, -EBUSY, "another vault has the folder %s", s->dir);
+	return MIN(s->lock, 0);
 }
 
 /* What file_save leaves when it is killed: NAME and a dot and six characters. */

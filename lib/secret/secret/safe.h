@@ -36,7 +36,7 @@ struct safe {
 	size_t file_n;
 };
 
-/* -EWOULDBLOCK: another vault has the folder, for SAFE_LOCK_MS already. A new safe gets a salt;
+/* -EBUSY: another vault has the folder, for SAFE_LOCK_MS already. A new safe gets a salt;
  * its head.source is VAULT_KEY_NONE until the caller sets it. */
 int safe_look(struct safe *s, const char *dir, bool accept_old, struct err *err) MUST_CHECK;
 void safe_done(struct safe *s);

@@ -5,22 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "lib/base/fs/dir.h"
-#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/hex.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-
-#define LOCK_STEP_MS 20
 
 char *template_top(const char *name)
 {
@@ -68,26 +64,15 @@ int template_make_store(struct err *err)
 int template_lock(int *ret_fd, struct err *err)
 {
 	AUTO_FREE char *path = template_store(".lock");
-	AUTO_CLOSE int fd = -1;
-	uint64_t end = clock_mono_ms() + TEMPLATE_LOCK_MS;
 	int r = template_make_store(err);
 
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_errno(err, -errno, "locking %s", path);
-		if (clock_mono_ms() >= end)
-			return err_set(err, -EBUSY,
-				"another command changes the templates; try again when it has "
-				"ended");
-		(void)poll(NULL, 0, LOCK_STEP_MS);
-	}
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	if (r == 0)
+		r = file_lock(path, TEMPLATE_LOCK_MS, err);
+	if (r == -EBUSY)
+		return err_set(err, r,
+			"another command changes the templates; try again when it has ended");
+	*ret_fd = r;
+	return MIN(r, 0);
 }
 
 /* At the same place in both. Between two file systems copy_file_range may not do it. */

@@ -12,10 +12,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/template/template.h"
@@ -121,8 +121,10 @@ static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], stru
 
 	if (r < 0)
 		return r;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+	fd = file_lock(path, 0, err);
+	if (fd != -EBUSY && fd < 0)
+		return fd;
+	if (fd < 0)
 		return err_set(err, -EBUSY,
 			"the previous sbx-keeper of the sandbox is still running: try again later");
 	if (access(memory, F_OK) == 0)

@@ -2,17 +2,14 @@
 #include "listen.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
-#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
@@ -41,22 +38,11 @@ int listen_check_folder(const char *dir, struct err *err)
 int listen_lock(struct err *err)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sbxd.lock");
-	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	uint64_t until = clock_mono_ms() + LISTEN_LOCK_MS;
+	int fd = file_lock(path, LISTEN_LOCK_MS, err);
 
-	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		const struct timespec nap = {.tv_nsec = 20000000};
-
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_errno(err, -errno, "locking %s", path);
-		if (clock_mono_ms() > until)
-			return err_set(
-				err, -EBUSY, "another sbxd is running for this state directory");
-		(void)nanosleep(&nap, NULL);
-	}
-	return TAKE_FD(fd);
+	if (fd == -EBUSY)
+		return err_set(err, fd, "another sbxd is running for this state directory");
+	return fd;
 }
 
 /* Returns the number of fds that were passed to this process, else 0. */

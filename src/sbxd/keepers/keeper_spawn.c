@@ -6,6 +6,7 @@
 #include "keepers_internal.h"
 #include "src/sbxd/hands/hands.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/store/store.h"
@@ -13,10 +14,8 @@
 static bool is_held(const char *id, const char *file)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, file);
-	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 
-	/* The close releases the lock. */
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	return file_is_locked(path);
 }
 
 bool keeper_lock_is_held(const char *id)

@@ -273,7 +273,7 @@ void open_start(struct vault *v, const char *dir, bool accept_old)
 	struct err err = {0};
 	int r = safe_look(&v->safe, dir, accept_old, &err);
 
-	if (r == -EWOULDBLOCK) {
+	if (r == -EBUSY) {
 		log_error("%s", err.text);
 		v->done = true;
 		v->status = 1;

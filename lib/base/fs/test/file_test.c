@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 
@@ -112,6 +114,52 @@ static void a_device_is_written_in_place(void **state)
 	assert_int_equal(file_new_keep(&f, 0644, &err), 0);
 }
 
+static void one_process_at_a_time_holds_a_lock(void **state)
+{
+	char dir[] = "/tmp/file-test-XXXXXX";
+	AUTO_FREE char *path = NULL;
+	struct err err = {0};
+	struct stat st;
+	uint64_t start;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	path = xasprintf("%s/lock", dir);
+	assert_false(file_is_locked(path));
+	fd = file_lock(path, 0, &err);
+	assert_true(fd >= 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_true(file_is_locked(path));
+	/* asking does not take it away */
+	assert_true(file_is_locked(path));
+	start = clock_mono_ms();
+	assert_int_equal(file_lock(path, 60, &err), -EBUSY);
+	assert_in_range(clock_mono_ms() - start, 60, 5000);
+	assert_string_equal(err.text, "");
+	fd_close(&fd);
+	assert_false(file_is_locked(path));
+	fd = file_lock(path, 0, &err);
+	assert_true(fd >= 0);
+	fd_close(&fd);
+	assert_int_equal(unlink(path) + rmdir(dir), 0);
+}
+
+static void a_planted_link_is_not_locked(void **state)
+{
+	char dir[] = "/tmp/file-test-XXXXXX";
+	AUTO_FREE char *path = NULL, *target = NULL;
+	struct err err = {0};
+
+	assert_non_null(mkdtemp(dir));
+	path = xasprintf("%s/lock", dir);
+	target = xasprintf("%s/target", dir);
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(file_lock(path, 0, &err), -ELOOP);
+	assert_int_equal(access(target, F_OK), -1);
+	assert_int_equal(unlink(path) + rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +167,8 @@ int main(void)
 		cmocka_unit_test(only_a_regular_file_is_read),
 		cmocka_unit_test(a_planted_link_is_replaced_and_not_followed),
 		cmocka_unit_test(a_device_is_written_in_place),
+		cmocka_unit_test(one_process_at_a_time_holds_a_lock),
+		cmocka_unit_test(a_planted_link_is_not_locked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static void test_there_and_back(void **state)
 	assert_true(
 		slice_eq_str(secret_slice(&book_find(&b, "a", "")->value), "canary of the safe"));
 	/* one vault a folder */
-	assert_int_equal(safe_look(&second, folder, false, &err), -EWOULDBLOCK);
+	assert_int_equal(safe_look(&second, folder, false, &err), -EBUSY);
 	safe_done(&second);
 	close_book(&s, &b);
 }

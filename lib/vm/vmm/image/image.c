@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -323,23 +322,16 @@ int image_copy_disk(
 
 /* ---- drafts ---- */
 
-static int lock_store(int *ret, struct err *err)
+static int lock_store(struct err *err)
 {
 	AUTO_FREE char *dir = store_path(""), *path = store_path(".lock");
-	AUTO_CLOSE int fd = -1;
 	int r;
 
 	dir[strlen(dir) - 1] = '\0'; /* the slash */
 	r = paths_make(dir, err);
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EBUSY, "another memory image is being made");
-	*ret = TAKE_FD(fd);
-	return 0;
+	if (r == 0)
+		r = file_lock(path, 0, err);
+	return r == -EBUSY ? err_set(err, r, "another memory image is being made") : r;
 }
 
 /* What a crash has left; the lock is ours. */
@@ -366,9 +358,10 @@ int image_draft_begin(const char *key, struct image_draft *ret, struct err *err)
 	if (!is_key(key))
 		return err_set(err, -EINVAL, "'%s' is no key of a memory image", key);
 	memcpy(ret->key, key, sizeof(ret->key));
-	r = lock_store(&ret->lock_fd, err);
+	r = lock_store(err);
 	if (r < 0)
 		return r;
+	ret->lock_fd = r;
 	remove_leftovers();
 	ret->dir = store_path(DRAFT);
 	return paths_make(ret->dir, err);
