@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -40,29 +38,14 @@ static void exchange_finish(struct egress *e, struct exchange *x)
 	control_report(e, x);
 }
 
-/* Edge's last data is read and dropped, so that our close does not reset unread data; the timer
- * limits that. */
+/* The timer limits it. */
 static void drain_edge(struct egress *e, struct exchange *x)
 {
-	uint8_t buf[4096];
-	ssize_t r;
-	uint64_t n = 0;
+	int r = out_end(&x->to_edge, x->edge_fd, &x->edge_shut);
 
-	r = out_flush(&x->to_edge, x->edge_fd, &n);
-	if (r == -EAGAIN)
-		return;
 	if (r == 0)
-		(void)shutdown(x->edge_fd, SHUT_WR);
-	for (unsigned i = 0; r >= 0 && i < 64; i++) {
-		r = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
-		if (r == 0)
-			break;
-	}
-	if (r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR)) {
 		exchange_finish(e, x);
-		return;
-	}
-	if (r > 0) /* more data: continue after other events */
+	else if (r > 0) /* more data: continue after other events */
 		(void)!loop_mod(&e->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			exchange_key(e, x, EGRESS_EV_EDGE));
 }
@@ -272,37 +255,15 @@ static void on_request(struct egress *e, struct exchange *x, const struct canon_
 	go_out(e, x);
 }
 
-/* Reads nothing after the request: in a tunnel that data is for the server. */
 static void read_request(struct egress *e, struct exchange *x)
 {
-	uint8_t buf[4096];
 	struct canon_frame frame;
+	int r = out_read_request(x->edge_fd, &x->frames, &frame);
 
-	for (;;) {
-		size_t want = x->frames.n_head < CANON_FRAME_HEADER
-				      ? CANON_FRAME_HEADER - x->frames.n_head
-				      : x->frames.want;
-		ssize_t n = recv(x->edge_fd, buf, MIN(want, sizeof(buf)), MSG_DONTWAIT);
-		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
-			exchange_fail(
-				e, x, EGRESS_GONE, NULL, "%s", egress_outcome_text(EGRESS_GONE));
-			return;
-		}
-		r = canon_reader_feed(&x->frames, &in, &frame);
-		if (r == 0)
-			continue;
-		if (r < 0)
-			frame.kind = CANON_N_KINDS;
+	if (r < 0)
+		exchange_fail(e, x, EGRESS_GONE, NULL, "%s", egress_outcome_text(EGRESS_GONE));
+	else if (r > 0)
 		on_request(e, x, &frame);
-		return;
-	}
 }
 
 /* ---- events ---- */

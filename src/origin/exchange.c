@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include "lib/base/mem.h"
 
 #define EDGE_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
@@ -60,30 +59,14 @@ void exchange_finish(struct origin *o, struct exchange *x)
 	control_report(o, x);
 }
 
-/* Edge's last data is read and dropped, so that our close does not reset unread data; the timer
- * limits that. */
+/* The timer limits it. */
 static void drain_edge(struct origin *o, struct exchange *x)
 {
-	uint8_t buf[4096];
-	uint64_t n = 0;
-	ssize_t r = out_flush(&x->to_edge, x->edge_fd, &n);
+	int r = out_end(&x->to_edge, x->edge_fd, &x->edge_shut);
 
-	if (r == -EAGAIN)
-		return;
-	/* once: it is an event of this socket too */
-	if (r == 0 && !x->edge_shut)
-		(void)shutdown(x->edge_fd, SHUT_WR);
-	x->edge_shut = true;
-	for (unsigned i = 0; r >= 0 && i < 64; i++) {
-		r = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
-		if (r == 0)
-			break;
-	}
-	if (r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR)) {
+	if (r == 0)
 		exchange_finish(o, x);
-		return;
-	}
-	if (r > 0) /* more data: continue after other events */
+	else if (r > 0) /* more data: continue after other events */
 		(void)!loop_mod(
 			&o->loop, x->edge_fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
 }
@@ -273,36 +256,15 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		exchange_want_line(o, x);
 }
 
-/* Reads nothing after the request: in a websocket that data is for the server. */
 static void read_request(struct origin *o, struct exchange *x)
 {
-	uint8_t buf[4096];
 	struct canon_frame frame;
+	int r = out_read_request(x->edge_fd, &x->frames, &frame);
 
-	for (;;) {
-		size_t want = x->frames.n_head < CANON_FRAME_HEADER
-				      ? CANON_FRAME_HEADER - x->frames.n_head
-				      : x->frames.want;
-		ssize_t n = recv(x->edge_fd, buf, MIN(want, sizeof(buf)), MSG_DONTWAIT);
-		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
-		int r;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
-			exchange_finish(o, x);
-			return;
-		}
-		r = canon_reader_feed(&x->frames, &in, &frame);
-		if (r == 0)
-			continue;
-		if (r < 0)
-			frame.kind = CANON_N_KINDS;
+	if (r < 0)
+		exchange_finish(o, x);
+	else if (r > 0)
 		on_request(o, x, &frame);
-		return;
-	}
 }
 
 /* ---- sending it ---- */

@@ -92,6 +92,51 @@ void out_done(struct out *o)
 	*o = (struct out){0};
 }
 
+/* ---- the socket to edge ---- */
+
+int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret)
+{
+	static uint8_t buf[4096];
+	int r = 0;
+
+	while (r == 0) {
+		size_t want = rd->n_head < CANON_FRAME_HEADER ? CANON_FRAME_HEADER - rd->n_head
+							      : rd->want;
+		ssize_t n = recv(fd, buf, MIN(want, sizeof(buf)), MSG_DONTWAIT);
+		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0)
+			return -EPIPE;
+		r = canon_reader_feed(rd, &in, ret);
+	}
+	if (r < 0)
+		ret->kind = CANON_N_KINDS;
+	return 1;
+}
+
+int out_end(struct out *o, int fd, bool *is_shut)
+{
+	uint8_t buf[4096];
+	uint64_t n = 0;
+	ssize_t r = out_flush(o, fd, &n);
+
+	if (r < 0)
+		return r == -EAGAIN ? -EAGAIN : 0;
+	if (!*is_shut)
+		(void)shutdown(fd, SHUT_WR);
+	*is_shut = true;
+	for (unsigned i = 0; i < 64; i++) {
+		r = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (r <= 0)
+			return r < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : 0;
+	}
+	return 1;
+}
+
 /* ---- what is said to edge ---- */
 
 void out_put_refusal(struct out *o, uint16_t status, const char *text)

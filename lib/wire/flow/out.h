@@ -5,7 +5,8 @@
  * How      A queue that has memory only while there are bytes in it. out_wr gives room to write
  *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
  *          and out_put_reset are our own words to edge; out_drop_ours takes the headers that only
- *          we may say out of a server's answer.
+ *          we may say out of a server's answer. An exchange begins with out_read_request and ends
+ *          with out_end, on the socket to edge.
  * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in
  *          it, which holds until the queue is empty. Runs in egress and origin.
  * Owns     Its bytes, freed by out_done or when all have gone.
@@ -50,6 +51,15 @@ void out_consume(struct out *o, size_t n);
 /* 0 when all has gone, -EAGAIN, or an error of the socket; *n_sent grows. */
 int out_flush(struct out *o, int fd, uint64_t *n_sent) MUST_CHECK;
 void out_done(struct out *o);
+/* The first frame of edge, and not one byte behind it: in a tunnel that is the server's. 1 when it
+ * is whole, with the kind CANON_N_KINDS if it is malformed; 0 when more is to come; -EPIPE at the
+ * end of the socket. Its payload holds until the next call. */
+int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret) MUST_CHECK;
+/* Sends the rest and ends our direction. Reads what edge still sends and drops it: a close with
+ * unread bytes would cut off what edge has yet to read. 0 when all is over, -EAGAIN, or 1 when
+ * there is more to drop. *is_shut begins as false: shutdown() is called once, because each call is
+ * an event of this socket. */
+int out_end(struct out *o, int fd, bool *is_shut) MUST_CHECK;
 
 /* A refusal is a head with one header of ours, and the end. Nothing when there is no room. */
 void out_put_refusal(struct out *o, uint16_t status, const char *text);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -135,6 +137,91 @@ static void test_texts_are_printable(void **state)
 	assert_string_equal(text, "a??b?? c");
 }
 
+static int watched_pair(int pair[2])
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(epoll_ctl(ep, EPOLL_CTL_ADD, pair[0], &ev), 0);
+	return ep;
+}
+
+/* Else a program that ends an exchange wakes itself without end as long as edge does not read. */
+static void test_the_end_wakes_its_own_loop_once(void **state)
+{
+	struct epoll_event ev;
+	struct out o = {0};
+	bool is_shut = false;
+	int pair[2], ep = watched_pair(pair);
+
+	assert_int_equal(out_end(&o, pair[0], &is_shut), -EAGAIN);
+	assert_int_equal(epoll_wait(ep, &ev, 1, 0), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(out_end(&o, pair[0], &is_shut), -EAGAIN);
+		assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
+	}
+	assert_int_equal(close(pair[0]) + close(pair[1]) + close(ep), 0);
+}
+
+static void test_the_end_waits_for_what_edge_has_to_read_and_drops_what_it_sends(void **state)
+{
+	static char bytes[300000];
+	struct out o = {0};
+	bool is_shut = false;
+	char buf[8];
+	int pair[2], ep = watched_pair(pair);
+
+	assert_int_equal(out_put(&o, slice_from_str("last")), 0);
+	assert_int_equal(
+		setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &(int){2 * sizeof(bytes)}, sizeof(int)),
+		0);
+	for (size_t at = 0; at < sizeof(bytes); at += 1000)
+		assert_int_equal(send(pair[1], bytes + at, 1000, MSG_DONTWAIT), 1000);
+	assert_int_equal(out_end(&o, pair[0], &is_shut), 1);
+	assert_int_equal(out_end(&o, pair[0], &is_shut), -EAGAIN);
+	assert_int_equal(read(pair[1], buf, sizeof(buf)), 4);
+	assert_memory_equal(buf, "last", 4);
+	assert_int_equal(read(pair[1], buf, sizeof(buf)), 0);
+	assert_int_equal(close(pair[1]), 0);
+	assert_int_equal(out_end(&o, pair[0], &is_shut), 0);
+	assert_int_equal(close(pair[0]) + close(ep), 0);
+}
+
+static void test_nothing_behind_the_request_is_read(void **state)
+{
+	uint8_t buf[512];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct http_resp resp = {.status = 204, .keep_alive = true};
+	struct canon_reader rd;
+	struct canon_frame frame;
+	int pair[2], ep = watched_pair(pair);
+
+	assert_int_equal(canon_put_resp(&wr, OUT_STREAM, &resp), 0);
+	canon_reader_init(&rd);
+	for (size_t i = 0; i < wr.n; i++) {
+		assert_int_equal(out_read_request(pair[0], &rd, &frame), 0);
+		assert_int_equal(send(pair[1], buf + i, 1, 0), 1);
+	}
+	assert_int_equal(send(pair[1], "server's", 8, 0), 8);
+	assert_int_equal(out_read_request(pair[0], &rd, &frame), 1);
+	assert_int_equal(frame.stream, OUT_STREAM);
+	assert_int_equal(recv(pair[0], buf, sizeof(buf), 0), 8);
+	assert_memory_equal(buf, "server's", 8);
+	memset(buf, 0xff, sizeof(buf));
+	assert_int_equal(send(pair[1], buf, sizeof(buf), 0), sizeof(buf));
+	assert_int_equal(out_read_request(pair[0], &rd, &frame), 1);
+	assert_int_equal(frame.kind, CANON_N_KINDS);
+	canon_reader_done(&rd);
+	canon_reader_init(&rd);
+	while (recv(pair[0], buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(close(pair[1]), 0);
+	assert_int_equal(out_read_request(pair[0], &rd, &frame), -EPIPE);
+	canon_reader_done(&rd);
+	assert_int_equal(close(pair[0]) + close(ep), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +231,10 @@ int main(void)
 		cmocka_unit_test(test_a_refusal_is_a_head_and_an_end),
 		cmocka_unit_test(test_only_we_say_sbx),
 		cmocka_unit_test(test_texts_are_printable),
+		cmocka_unit_test(test_the_end_wakes_its_own_loop_once),
+		cmocka_unit_test(
+			test_the_end_waits_for_what_edge_has_to_read_and_drops_what_it_sends),
+		cmocka_unit_test(test_nothing_behind_the_request_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
