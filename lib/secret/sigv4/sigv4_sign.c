@@ -213,23 +213,13 @@ static int make_signature(struct job *j)
 
 /* ---- the header form ---- */
 
-static void remove_header(struct http_headers *headers, const char *lower)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers->n; i++)
-		if (!slice_eq_str(headers->list[i].name, lower))
-			headers->list[n++] = headers->list[i];
-	headers->n = n;
-}
-
 static int sign_header(struct job *j)
 {
 	struct http_headers *headers = &j->req->headers;
 	struct wr wr;
 	int r = 0;
 
-	remove_header(headers, "x-amz-security-token");
+	canon_remove_header(headers, "x-amz-security-token");
 	if (j->cred->session.n > 0)
 		r = canon_set_header(
 			headers, slice_from_str("x-amz-security-token"), j->cred->session);
@@ -299,7 +289,7 @@ static int sign_query(struct job *j)
 	struct wr wr;
 	int r;
 
-	remove_header(&j->req->headers, "x-amz-security-token");
+	canon_remove_header(&j->req->headers, "x-amz-security-token");
 	r = list_names(j);
 	if (r < 0)
 		return r;
@@ -328,20 +318,11 @@ static int sign_query(struct job *j)
 
 /* ---- all ---- */
 
-/* As canon_write_req and the :authority of HTTP/2 have it. */
 static int write_host(struct job *j)
 {
-	const struct http_req *req = j->req;
-	bool is_v6 = memchr(req->host.p, ':', req->host.n);
-	struct wr wr = sigv4_text(j->arena, req->host.n + 16);
-	char port[8] = "";
+	struct wr wr = sigv4_text(j->arena, j->req->host.n + 16);
 
-	if (req->port != canon_default_port(req->scheme))
-		(void)snprintf(port, sizeof(port), ":%u", req->port);
-	wr_bytes(&wr, slice_from_str(is_v6 ? "[" : ""));
-	wr_bytes(&wr, req->host);
-	wr_bytes(&wr, slice_from_str(is_v6 ? "]" : ""));
-	wr_bytes(&wr, slice_from_str(port));
+	canon_write_authority(&wr, j->req, false);
 	j->host = slice_of(wr.p, wr.n);
 	return wr_finish(&wr) < 0 ? -ENOBUFS : 0;
 }

@@ -115,21 +115,13 @@ static struct slice write_path(const struct http_req *req, struct arena *arena)
 	return slice_of(wr.p, wr.bad ? 0 : wr.n);
 }
 
-/* As canon_write_req writes Host. */
 static struct slice write_authority(const struct http_req *req, struct arena *arena)
 {
-	bool is_v6 = memchr(req->host.p, ':', req->host.n);
 	size_t n = req->host.n + 16;
 	uint8_t *p = arena_alloc(arena, n);
 	struct wr wr = wr_init(p, p ? n : 0);
-	char port[8] = "";
 
-	if (req->port != canon_default_port(req->scheme))
-		(void)snprintf(port, sizeof(port), ":%u", req->port);
-	wr_bytes(&wr, slice_from_str(is_v6 ? "[" : ""));
-	wr_bytes(&wr, req->host);
-	wr_bytes(&wr, slice_from_str(is_v6 ? "]" : ""));
-	wr_bytes(&wr, slice_from_str(port));
+	canon_write_authority(&wr, req, false);
 	return slice_of(wr.p, wr.bad ? 0 : wr.n);
 }
 

@@ -111,16 +111,6 @@ static void scrub_headers(struct exchange *x, struct http_headers *headers)
 	count_scrub(x);
 }
 
-static void remove_header(struct http_headers *headers, const char *name)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers->n; i++)
-		if (!slice_eq_str(headers->list[i].name, name))
-			headers->list[n++] = headers->list[i];
-	headers->n = n;
-}
-
 /* Removes headers that are true only for the coded data. */
 static void forget_coding(struct http_resp *resp)
 {
@@ -128,7 +118,7 @@ static void forget_coding(struct http_resp *resp)
 		"digest", "content-digest", "etag", "accept-ranges"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		remove_header(&resp->headers, names[i]);
+		canon_remove_header(&resp->headers, names[i]);
 	resp->body = (struct http_body){.kind = HTTP_BODY_CHUNKED};
 }
 

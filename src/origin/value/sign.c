@@ -253,16 +253,6 @@ int slot_sign(struct origin *o, struct exchange *x, const struct value *v, const
 	return r;
 }
 
-static void remove_header(struct http_headers *headers, const char *lower)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers->n; i++)
-		if (!slice_eq_str(headers->list[i].name, lower))
-			headers->list[n++] = headers->list[i];
-	headers->n = n;
-}
-
 bool sign_can_repeat(const struct exchange *x)
 {
 	return !sign_has_chunks(x);
@@ -274,8 +264,8 @@ void sign_wipe(struct exchange *x)
 
 	if (!is_signed(x))
 		return;
-	remove_header(&x->talk->req.headers, "authorization");
-	remove_header(&x->talk->req.headers, "x-amz-security-token");
+	canon_remove_header(&x->talk->req.headers, "authorization");
+	canon_remove_header(&x->talk->req.headers, "x-amz-security-token");
 	x->talk->req.query = g->query;
 	x->talk->req.has_query = g->had_query;
 	if (g->out.block)

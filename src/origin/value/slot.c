@@ -119,17 +119,6 @@ static bool sift_headers(struct sifter *sf, struct http_headers *headers)
 	return true;
 }
 
-void slot_remove_header(struct http_headers *headers, struct slice name)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < headers->n; i++) {
-		if (!slice_eq(headers->list[i].name, name))
-			headers->list[n++] = headers->list[i];
-	}
-	headers->n = n;
-}
-
 static bool is_word(struct slice s, const char *lower)
 {
 	return canon_text_eq_fold(s, lower);
@@ -177,14 +166,14 @@ enum origin_outcome slot_judge(
 		return ORIGIN_BAD_REQUEST;
 	/* Compressed content cannot be searched. */
 	if (o->config.has) {
-		slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
+		canon_remove_header(&req->headers, "accept-encoding");
 		if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 			    slice_from_str("identity")) < 0)
 			return ORIGIN_BAD_REQUEST;
 	}
 	/* permessage-deflate; also without a value, since one may arrive while the websocket is
 	 * open */
-	slot_remove_header(&req->headers, slice_from_str("sec-websocket-extensions"));
+	canon_remove_header(&req->headers, "sec-websocket-extensions");
 	return ORIGIN_DONE;
 }
 
@@ -260,13 +249,13 @@ int slot_fill(struct origin *o, struct exchange *x, struct value *v)
 	if (r < 0)
 		return r;
 	/* Also an empty one, which had no owner. */
-	slot_remove_header(headers, name);
+	canon_remove_header(headers, slot->header);
 	return canon_set_header(headers, name, secret_slice(text));
 }
 
 void slot_wipe(struct exchange *x)
 {
 	if (x->slot && x->slot->header)
-		slot_remove_header(&x->talk->req.headers, slice_from_str(x->slot->header));
+		canon_remove_header(&x->talk->req.headers, x->slot->header);
 	secret_done(&x->filled);
 }

@@ -11,7 +11,6 @@
 #include "src/origin/state/state.h"
 
 /* slot.c */
-void slot_remove_header(struct http_headers *headers, struct slice name);
 /* Checks the request: ORIGIN_DONE and x->slot, or the outcome of a denial, and where the credential
  * is. Removes placeholders, in place. */
 enum origin_outcome slot_judge(

@@ -75,7 +75,7 @@ void token_begin(struct origin *o, struct exchange *x)
 		foreign_token(o, x, "query");
 		return;
 	}
-	slot_remove_header(&req->headers, slice_from_str("accept-encoding"));
+	canon_remove_header(&req->headers, "accept-encoding");
 	if (canon_set_header(&req->headers, slice_from_str("accept-encoding"),
 		    slice_from_str("identity")) < 0) {
 		bad_request(o, x, "the request has too many headers");

@@ -120,7 +120,7 @@ static int put_answer(struct origin *o, struct exchange *x, struct slice head, s
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
-		slot_remove_header(&resp.headers, slice_from_str(dropped[i]));
+		canon_remove_header(&resp.headers, dropped[i]);
 	if (body.n)
 		resp.body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = body.n};
 	else if (!resp.body.absent && resp.body.kind != HTTP_BODY_NONE)

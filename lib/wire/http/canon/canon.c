@@ -124,6 +124,16 @@ int canon_find_header(const struct http_headers *headers, const char *lower, siz
 	return n ? 0 : -ENOENT;
 }
 
+void canon_remove_header(struct http_headers *headers, const char *lower)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < headers->n; i++)
+		if (!slice_eq_str(headers->list[i].name, lower))
+			headers->list[n++] = headers->list[i];
+	headers->n = n;
+}
+
 static bool may_be_set(struct slice name, struct slice value)
 {
 	return canon_text_is_lower_token(name) && !canon_is_dropped(name) &&

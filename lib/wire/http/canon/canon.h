@@ -154,6 +154,8 @@ void canon_headers_init(struct http_headers *headers, struct arena *arena, size_
  * several. */
 int canon_find_header(
 	const struct http_headers *headers, const char *lower, size_t *ret_at) MUST_CHECK;
+/* All headers with this name. */
+void canon_remove_header(struct http_headers *headers, const char *lower);
 /* Makes `name: value` the only header of that name: replaces the one, or adds it. -ENOTUNIQ when
  * there are several, -EINVAL for a name or value that may not be set, -ENOBUFS. Takes no copy. */
 int canon_set_header(
@@ -189,6 +191,8 @@ enum canon_to { CANON_TO_ORIGIN, CANON_TO_PROXY };
 
 /* The whole head. CANON_TO_PROXY writes an absolute target. -EMSGSIZE when it does not fit. */
 int canon_write_req(struct wr *wr, const struct http_req *req, enum canon_to to) MUST_CHECK;
+/* Host and port, as in the Host header and in :authority: a default port only if always_port. */
+void canon_write_authority(struct wr *wr, const struct http_req *req, bool always_port);
 /* The head of an answer to the guest; `close` says that the connection ends after it. */
 int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close) MUST_CHECK;
 /* Makes the framing one that an HTTP/1.0 guest understands: no chunks. */

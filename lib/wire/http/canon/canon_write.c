@@ -18,7 +18,7 @@ static void put_headers(struct wr *wr, const struct http_headers *headers)
 	}
 }
 
-static void put_authority(struct wr *wr, const struct http_req *req, bool always_port)
+void canon_write_authority(struct wr *wr, const struct http_req *req, bool always_port)
 {
 	bool is_v6 = req->host.n > 0 && memchr(req->host.p, ':', req->host.n);
 
@@ -32,12 +32,12 @@ static void put_authority(struct wr *wr, const struct http_req *req, bool always
 static void put_target(struct wr *wr, const struct http_req *req, enum canon_to to)
 {
 	if (req->form == HTTP_FORM_AUTHORITY) {
-		put_authority(wr, req, true);
+		canon_write_authority(wr, req, true);
 		return;
 	}
 	if (to == CANON_TO_PROXY) {
 		put_write(wr, req->scheme == HTTP_SCHEME_HTTPS ? "https://" : "http://");
-		put_authority(wr, req, false);
+		canon_write_authority(wr, req, false);
 		/* "OPTIONS *" to a proxy is the absolute form without a path (RFC 9112, 3.2.4). */
 		if (req->form == HTTP_FORM_ASTERISK)
 			return;
@@ -87,7 +87,7 @@ int canon_write_req(struct wr *wr, const struct http_req *req, enum canon_to to)
 	put_write(wr, " ");
 	put_target(wr, req, to);
 	put_write(wr, " HTTP/1.1\r\nhost: ");
-	put_authority(wr, req, req->form == HTTP_FORM_AUTHORITY);
+	canon_write_authority(wr, req, req->form == HTTP_FORM_AUTHORITY);
 	put_write(wr, "\r\n");
 	put_headers(wr, &req->headers);
 	put_connection(wr, req);
