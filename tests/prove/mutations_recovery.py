@@ -31,8 +31,8 @@ HOLES += [
          "\tworker_on_exit(k, &k->egress->worker);\n",
          f"\tworker_on_exit(k, &k->egress->worker);\n{DECLARED}\tgate_set_policy{OPEN}\n"),
     Hole("policy-lost-with-sbxd", "src/keeper/link/sbxd_link.c",
-         "\tif (fd >= 0 && is_same_user(fd))\n",
-         f"{DECLARED}\tgate_set_policy{OPEN}\n\tif (fd >= 0 && is_same_user(fd))\n",
+         "\tif (fd >= 0 && fd_is_same_user(fd))\n",
+         f"{DECLARED}\tgate_set_policy{OPEN}\n\tif (fd >= 0 && fd_is_same_user(fd))\n",
          # A new sbxd makes the keeper read the policy again, which would close the gate.
          also=(("src/sbxd/keepers/reload.c",
                 "\tk->reload.want = ++d->keepers->n_reloads;\n\treload_push(d, k);\n",

@@ -129,6 +129,23 @@ ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_
 	return mh.msg_flags & MSG_TRUNC ? -EBADMSG : n;
 }
 
+bool fd_is_unix_socket(int fd, int type)
+{
+	int has_type = 0, domain = 0;
+	socklen_t n = sizeof(int), m = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &has_type, &n) == 0 && has_type == type &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
+}
+
+bool fd_is_same_user(int sock)
+{
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && cred.uid == geteuid();
+}
+
 int fd_write_all(int fd, const void *p, size_t n)
 {
 	const char *c = p;

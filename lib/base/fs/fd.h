@@ -41,6 +41,10 @@ ssize_t fd_send(int sock, const struct iovec *iov, size_t n_iov, const int *fds,
  * for a packet that is larger than iov. */
 ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_t *n_fds,
 	int flags) MUST_CHECK;
+/* Whether it is a Unix socket of this type (SOCK_STREAM ...). */
+bool fd_is_unix_socket(int fd, int type);
+/* Whether the peer of a Unix socket runs as the user of this process. */
+bool fd_is_same_user(int sock);
 /* As many descriptors as the hard limit allows. The kernel also compares the soft limit with the
  * descriptors that all processes of the user have in flight when one more is passed. */
 void fd_raise_limit(void);

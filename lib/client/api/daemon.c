@@ -57,14 +57,6 @@ char *daemon_helper_path(const char *name)
 }
 
 /* Another user's process may listen where other users can write. It gets no request of ours. */
-static bool is_same_user(int fd)
-{
-	struct ucred uc;
-	socklen_t n = sizeof(uc);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
-}
-
 static int try_connect(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -76,7 +68,7 @@ static int try_connect(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
-	return is_same_user(fd) ? TAKE_FD(fd) : -EPERM;
+	return fd_is_same_user(fd) ? TAKE_FD(fd) : -EPERM;
 }
 
 static int say_no_connection(int r, const char *path, struct problem *p)

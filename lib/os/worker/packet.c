@@ -89,3 +89,11 @@ int worker_take_fd(struct worker_msg *m, size_t i)
 {
 	return i < m->n_fds ? TAKE_FD(m->fds[i]) : -1;
 }
+
+int worker_give_fd(struct worker_msg *a, int fd)
+{
+	if (fd < 0)
+		return fd;
+	a->fds[a->n_fds++] = fd;
+	return 0;
+}

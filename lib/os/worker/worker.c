@@ -263,3 +263,24 @@ uint64_t worker_written(pid_t pid)
 	n = rd_u64(&rd);
 	return rd_finish(&rd) < 0 ? 0 : n;
 }
+
+struct worker_msg *worker_question(uint16_t kind)
+{
+	static struct worker_msg m;
+
+	m.kind = kind;
+	m.code = 0;
+	m.n = m.n_fds = 0;
+	return &m;
+}
+
+int worker_ask_fd(struct worker_msg *m, struct err *err)
+{
+	int r = worker_ask(m, err);
+	int fd = r < 0 ? r : worker_take_fd(m, 0);
+
+	if (r < 0)
+		return r;
+	worker_msg_done(m);
+	return fd < 0 ? err_set(err, -EBADMSG, "the spawner returned no descriptor") : fd;
+}

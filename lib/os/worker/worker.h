@@ -71,5 +71,12 @@ uint64_t worker_written(pid_t pid);
  * (worker_msg_done closes what is left). msg->fds of the question stay the caller's. */
 int worker_ask(struct worker_msg *msg, struct err *err) MUST_CHECK;
 void worker_msg_done(struct worker_msg *msg);
+/* An empty question; there is one at a time. */
+struct worker_msg *worker_question(uint16_t kind);
+/* As worker_ask, for an answer of one descriptor, which is returned; -EBADMSG without one. Others
+ * are closed. */
+int worker_ask_fd(struct worker_msg *msg, struct err *err) MUST_CHECK;
+/* Puts fd into an answer, or returns the error that fd is. */
+int worker_give_fd(struct worker_msg *answer, int fd) MUST_CHECK;
 /* The descriptor at place i of an answer, taken out of it; -1 when there is none. */
 int worker_take_fd(struct worker_msg *msg, size_t i);

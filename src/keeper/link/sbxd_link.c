@@ -105,19 +105,11 @@ bool link_may_give_vault(struct keeper *k, const struct link *l)
 	return !first || first == l;
 }
 
-static bool is_same_user(int fd)
-{
-	struct ucred cred;
-	socklen_t n = sizeof(cred);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && cred.uid == getuid();
-}
-
 void link_on_accept(struct keeper *k)
 {
 	AUTO_CLOSE int fd = accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd >= 0 && is_same_user(fd))
+	if (fd >= 0 && fd_is_same_user(fd))
 		link_add(k, TAKE_FD(fd), false);
 }
 

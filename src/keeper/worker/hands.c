@@ -121,19 +121,9 @@ static int serve_share(
 	return 0;
 }
 
-static struct worker_msg *new_request(enum hands_kind kind)
-{
-	static struct worker_msg m;
-
-	m.kind = (uint16_t)kind;
-	m.code = 0;
-	m.n = m.n_fds = 0;
-	return &m;
-}
-
 int hands_share(struct keeper *k, struct share *ret, struct err *err)
 {
-	struct worker_msg *m = new_request(HANDS_SHARE);
+	struct worker_msg *m = worker_question(HANDS_SHARE);
 	struct share s = SHARE_EMPTY;
 	struct rd rd;
 	int r;
@@ -197,7 +187,7 @@ static int do_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 
 int hands_listen(struct keeper *k, int fds[HANDS_N_PORTS], struct err *err)
 {
-	struct worker_msg *m = new_request(HANDS_LISTEN);
+	struct worker_msg *m = worker_question(HANDS_LISTEN);
 	int r;
 
 	if (!worker_is_on())
@@ -226,25 +216,14 @@ static int do_connect(const struct keeper *k, unsigned port, struct err *err)
 	return TAKE_FD(fd);
 }
 
-/* For questions whose answer is one descriptor. */
-static int ask_fd(struct worker_msg *m, struct err *err)
-{
-	int r = worker_ask(m, err);
-	int fd = r < 0 ? r : worker_take_fd(m, 0);
-
-	if (r == 0 && fd < 0)
-		return err_set(err, -EBADMSG, "the spawner returned no descriptor");
-	return fd;
-}
-
 int hands_connect(struct keeper *k, enum hands_port port, struct err *err)
 {
-	struct worker_msg *m = new_request(HANDS_CONNECT);
+	struct worker_msg *m = worker_question(HANDS_CONNECT);
 
 	if (!worker_is_on())
 		return do_connect(k, port, err);
 	m->body[m->n++] = (uint8_t)port;
-	return ask_fd(m, err);
+	return worker_ask_fd(m, err);
 }
 
 /* ---- the host's SSH agent, and the person ---- */
@@ -269,7 +248,8 @@ static int do_ssh_agent(const struct keeper *k, struct err *err)
 
 int hands_ssh_agent(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? ask_fd(new_request(HANDS_SSH_AGENT), err) : do_ssh_agent(k, err);
+	return worker_is_on() ? worker_ask_fd(worker_question(HANDS_SSH_AGENT), err)
+			      : do_ssh_agent(k, err);
 }
 
 /* As OpenSSH does it: the program's exit status is the answer, and the prompt is a question. */
@@ -387,7 +367,7 @@ static int give_child(int r, struct jail_child *c, struct worker_msg *a, struct 
 
 static int ask_child(struct worker_msg *m, struct jail_child *ret, struct err *err)
 {
-	int fd = ask_fd(m, err);
+	int fd = worker_ask_fd(m, err);
 	struct rd rd = rd_init(slice_of(m->body, m->n));
 
 	if (fd < 0)
@@ -399,7 +379,7 @@ static int ask_child(struct worker_msg *m, struct jail_child *ret, struct err *e
 
 int hands_askpass(struct keeper *k, const char *prompt, struct jail_child *ret, struct err *err)
 {
-	struct worker_msg *m = new_request(HANDS_ASKPASS);
+	struct worker_msg *m = worker_question(HANDS_ASKPASS);
 
 	if (!worker_is_on())
 		return do_askpass(k, prompt, ret, err);
@@ -410,7 +390,7 @@ int hands_askpass(struct keeper *k, const char *prompt, struct jail_child *ret, 
 
 int hands_origin(struct keeper *k, int sock, struct jail_child *ret, struct err *err)
 {
-	struct worker_msg *m = new_request(HANDS_ORIGIN);
+	struct worker_msg *m = worker_question(HANDS_ORIGIN);
 
 	if (!worker_is_on())
 		return do_origin(sock, k->chatter_wr, ret, err);
@@ -450,7 +430,7 @@ static int do_policy(struct err *err)
 
 int hands_policy(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? ask_fd(new_request(HANDS_POLICY), err) : do_policy(err);
+	return worker_is_on() ? worker_ask_fd(worker_question(HANDS_POLICY), err) : do_policy(err);
 }
 
 void hands_drop_image(struct keeper *k)
@@ -458,12 +438,12 @@ void hands_drop_image(struct keeper *k)
 	if (!worker_is_on())
 		image_remove(k->image_key);
 	else
-		(void)!worker_ask(new_request(HANDS_DROP_IMAGE), NULL);
+		(void)!worker_ask(worker_question(HANDS_DROP_IMAGE), NULL);
 }
 
 int hands_publish(struct keeper *k, struct err *err)
 {
-	return worker_is_on() ? worker_ask(new_request(HANDS_PUBLISH), err)
+	return worker_is_on() ? worker_ask(worker_question(HANDS_PUBLISH), err)
 			      : k->life->publish(k, err);
 }
 
@@ -497,7 +477,7 @@ int hands_claim(struct keeper *k, struct err *err)
 
 	if (r < 0 || !worker_is_on())
 		return r;
-	r = worker_ask(new_request(HANDS_CLAIM), err);
+	r = worker_ask(worker_question(HANDS_CLAIM), err);
 	return r < 0 ? r : hands_seal_files(k, false, err);
 }
 
@@ -529,19 +509,11 @@ static void do_leave(const struct keeper *k)
 
 void hands_leave(struct keeper *k)
 {
-	if (!worker_is_on() || worker_ask(new_request(HANDS_LEAVE), NULL) < 0)
+	if (!worker_is_on() || worker_ask(worker_question(HANDS_LEAVE), NULL) < 0)
 		do_leave(k);
 }
 
 /* ---- the spawner's side ---- */
-
-static int give_fd(int fd, struct worker_msg *a)
-{
-	if (fd < 0)
-		return fd;
-	a->fds[a->n_fds++] = fd;
-	return 0;
-}
 
 static int serve_listen(struct keeper *k, struct worker_msg *a, struct err *err)
 {
@@ -567,15 +539,15 @@ static int serve_request(void *ctx, struct worker_msg *q, struct worker_msg *a, 
 	case HANDS_LISTEN:
 		return serve_listen(k, a, err);
 	case HANDS_CONNECT:
-		return give_fd(q->n == 1 ? do_connect(k, q->body[0], err) : -EBADMSG, a);
+		return worker_give_fd(a, q->n == 1 ? do_connect(k, q->body[0], err) : -EBADMSG);
 	case HANDS_SSH_AGENT:
-		return give_fd(do_ssh_agent(k, err), a);
+		return worker_give_fd(a, do_ssh_agent(k, err));
 	case HANDS_ASKPASS:
 		return serve_askpass(k, q, a, err);
 	case HANDS_ORIGIN:
 		return serve_origin(q, a, err);
 	case HANDS_POLICY:
-		return give_fd(do_policy(err), a);
+		return worker_give_fd(a, do_policy(err));
 	case HANDS_DROP_IMAGE:
 		image_remove(k->image_key);
 		return 0;

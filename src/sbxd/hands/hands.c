@@ -20,36 +20,14 @@ int hands_start(struct err *err)
 	return spawner_start(&rules, err);
 }
 
-static struct worker_msg *new_question(enum hands_kind kind)
-{
-	static struct worker_msg m;
-
-	m.kind = (uint16_t)kind;
-	m.code = 0;
-	m.n = m.n_fds = 0;
-	return &m;
-}
-
 static struct wr body_of(struct worker_msg *m)
 {
 	return wr_init(m->body, sizeof(m->body));
 }
 
-/* For questions whose answer is one descriptor. */
-static int ask_fd(struct worker_msg *m, struct err *err)
-{
-	int r = worker_ask(m, err);
-	int fd = r < 0 ? r : worker_take_fd(m, 0);
-
-	if (r < 0)
-		return r;
-	worker_msg_done(m);
-	return fd < 0 ? err_set(err, -EBADMSG, "the spawner returned no descriptor") : fd;
-}
-
 static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *err)
 {
-	AUTO_CLOSE int fd = ask_fd(m, err);
+	AUTO_CLOSE int fd = worker_ask_fd(m, err);
 	struct rd rd = rd_init(slice_of(m->body, m->n));
 	pid_t pid;
 
@@ -65,7 +43,7 @@ static int ask_child(struct worker_msg *m, struct hands_child *ret, struct err *
 int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 	struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = new_question(HANDS_KEEPER);
+	struct worker_msg *m = worker_question(HANDS_KEEPER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, id);
@@ -79,7 +57,7 @@ int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 int hands_maker(
 	const struct hands_image *wish, int log_fd, struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = new_question(HANDS_MAKER);
+	struct worker_msg *m = worker_question(HANDS_MAKER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, wish->template);
@@ -94,7 +72,7 @@ int hands_maker(
 
 int hands_vault(int listener, int channel, int log_fd, struct hands_child *ret, struct err *err)
 {
-	struct worker_msg *m = new_question(HANDS_VAULT);
+	struct worker_msg *m = worker_question(HANDS_VAULT);
 
 	m->fds[m->n_fds++] = listener;
 	m->fds[m->n_fds++] = channel;
@@ -124,7 +102,7 @@ void hands_reap_killed(const struct hands_child *c)
 
 static void signal_both(int pidfd, int second, enum hands_signal signal)
 {
-	struct worker_msg *m = new_question(HANDS_SIGNAL);
+	struct worker_msg *m = worker_question(HANDS_SIGNAL);
 	struct wr w = body_of(m);
 	struct err err = {0};
 
@@ -151,7 +129,7 @@ void hands_kill_keeper(int pidfd, int qemu_pidfd)
 
 void hands_kill_rest(const char *id)
 {
-	struct worker_msg *m = new_question(HANDS_KILL_REST);
+	struct worker_msg *m = worker_question(HANDS_KILL_REST);
 	struct wr w = body_of(m);
 	struct err err = {0};
 
@@ -163,20 +141,20 @@ void hands_kill_rest(const char *id)
 
 void hands_sweep(void)
 {
-	(void)!worker_ask(new_question(HANDS_SWEEP), NULL);
+	(void)!worker_ask(worker_question(HANDS_SWEEP), NULL);
 }
 
 int hands_to_keeper(const char *id, struct err *err)
 {
-	struct worker_msg *m = new_question(HANDS_TO_KEEPER);
+	struct worker_msg *m = worker_question(HANDS_TO_KEEPER);
 	struct wr w = body_of(m);
 
 	wr_cstr(&w, id);
 	m->n = w.n;
-	return ask_fd(m, err);
+	return worker_ask_fd(m, err);
 }
 
 int hands_to_vault(struct err *err)
 {
-	return ask_fd(new_question(HANDS_TO_VAULT), err);
+	return worker_ask_fd(worker_question(HANDS_TO_VAULT), err);
 }

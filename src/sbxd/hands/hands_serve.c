@@ -367,14 +367,6 @@ static int connect_keeper(const char *id, struct err *err)
 	return TAKE_FD(fd);
 }
 
-static int give_fd(int fd, struct worker_msg *a)
-{
-	if (fd < 0)
-		return fd;
-	a->fds[a->n_fds++] = fd;
-	return 0;
-}
-
 static int serve_to_keeper(const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	struct rd rd = rd_init(slice_of(q->body, q->n));
@@ -383,7 +375,7 @@ static int serve_to_keeper(const struct worker_msg *q, struct worker_msg *a, str
 	rd_cstr(&rd, id, sizeof(id));
 	if (rd_finish(&rd) < 0 || !spec_is_id(id) || q->n_fds)
 		return -EBADMSG;
-	return give_fd(connect_keeper(id, err), a);
+	return worker_give_fd(a, connect_keeper(id, err));
 }
 
 int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err *err)
@@ -405,7 +397,7 @@ int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct er
 	case HANDS_TO_KEEPER:
 		return serve_to_keeper(q, a, err);
 	case HANDS_TO_VAULT:
-		return q->n || q->n_fds ? -EBADMSG : give_fd(vault_sock_connect(err), a);
+		return q->n || q->n_fds ? -EBADMSG : worker_give_fd(a, vault_sock_connect(err));
 	case HANDS_KILL_REST:
 		return serve_kill_rest(q);
 	}

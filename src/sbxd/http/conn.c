@@ -376,14 +376,6 @@ void conn_on_timer(struct sbxd *d, const struct loop_event *ev)
 		conn_close(d, c);
 }
 
-static bool is_same_user(int fd)
-{
-	struct ucred uc;
-	socklen_t n = sizeof(uc);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &uc, &n) == 0 && uc.uid == geteuid();
-}
-
 /* One attempt to send the reason; the peer gets no slot either way. */
 static void turn_away(int fd, int status, const char *code, const char *why)
 {
@@ -412,7 +404,7 @@ static bool accept_one(struct sbxd *d)
 
 	if (fd < 0)
 		return false;
-	if (!is_same_user(fd)) {
+	if (!fd_is_same_user(fd)) {
 		log_warn("refused a connection from another user");
 		turn_away(fd, 403, "forbidden", "permission denied: sbxd is owned by another user");
 		return true;

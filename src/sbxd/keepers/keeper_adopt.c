@@ -17,14 +17,10 @@
 static int connect_keeper(const char *id, int *ret_fd)
 {
 	AUTO_CLOSE int fd = hands_to_keeper(id, NULL);
-	struct ucred peer = {0};
-	socklen_t n = sizeof(peer);
 
 	if (fd < 0)
 		return fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
-		return -errno;
-	if (peer.uid != geteuid())
+	if (!fd_is_same_user(fd))
 		return -EPERM;
 	*ret_fd = TAKE_FD(fd);
 	return 0;

@@ -219,21 +219,12 @@ static int store_token(struct vault *v, struct peer *p, const struct vault_meta 
 	return r < 0 ? r : put(v, e, ret_serial, err);
 }
 
-static bool is_unix_stream(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t n = sizeof(int), m = sizeof(int);
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
-	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
-}
-
 /* Only data that op_read_now reads without blocking. */
 static bool is_pipe_or_stream(int fd)
 {
 	struct stat st;
 
-	return is_unix_stream(fd) || (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode));
+	return fd_is_unix_socket(fd, SOCK_STREAM) || (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode));
 }
 
 static bool is_source(struct vault *v, struct peer *p, const struct ipc_msg *msg)
@@ -404,7 +395,7 @@ static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	if (r < 0 || !is_ready(v, p, msg->id))
 		return r;
 	e = book_fit(&v->book, name, p->sandbox);
-	if (!is_unix_stream(msg->fd)) {
+	if (!fd_is_unix_socket(msg->fd, SOCK_STREAM)) {
 		peer_answer(v, p, msg->id, -EINVAL, 0, "expected a Unix stream socket");
 	} else if (!e) {
 		peer_answer(v, p, msg->id, -ENOENT, 0, "the sandbox has no such credential");

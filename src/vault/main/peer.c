@@ -95,18 +95,9 @@ static void welcome(struct vault *v, int fd, enum vault_phase role, const char *
 		p->phase = role;
 }
 
-static bool is_packet_socket(int fd)
-{
-	int type = 0, domain = 0;
-	socklen_t n = sizeof(int), m = sizeof(int);
-
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET &&
-	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
-}
-
 void peer_look_for_owner(struct vault *v)
 {
-	v->has_owner = is_packet_socket(VAULT_OWNER_FD);
+	v->has_owner = fd_is_unix_socket(VAULT_OWNER_FD, SOCK_SEQPACKET);
 }
 
 /* A keeper requests a channel only if it has none. */
@@ -122,20 +113,12 @@ static void drop_sandbox(struct vault *v, const char *sandbox)
 
 void peer_add_sandbox(struct vault *v, const char *sandbox, int fd)
 {
-	if (!is_packet_socket(fd)) {
+	if (!fd_is_unix_socket(fd, SOCK_SEQPACKET)) {
 		(void)close(fd);
 		return;
 	}
 	drop_sandbox(v, sandbox);
 	welcome(v, fd, VAULT_PHASE_SANDBOX, sandbox);
-}
-
-static bool is_same_user(int fd)
-{
-	struct ucred cred;
-	socklen_t n = sizeof(cred);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) == 0 && cred.uid == geteuid();
 }
 
 void peer_on_listen(struct vault *v)
@@ -144,7 +127,7 @@ void peer_on_listen(struct vault *v)
 
 	if (fd < 0)
 		return;
-	if (is_same_user(fd)) {
+	if (fd_is_same_user(fd)) {
 		welcome(v, fd, VAULT_PHASE_ROLE, "");
 	} else {
 		log_warn("rejected a connection from another user");

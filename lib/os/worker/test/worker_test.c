@@ -35,7 +35,7 @@
 static char dir[] = "/tmp/sbx-worker-XXXXXX";
 static char place[64], outside[64], lnk[64];
 
-enum { COUNT_FDS = WORKER_OWN, WHO_AM_I, TRY_REFUSED, START_TWO, COUNT_CHILDREN };
+enum { COUNT_FDS = WORKER_OWN, WHO_AM_I, TRY_REFUSED, START_TWO, COUNT_CHILDREN, GIVE_FDS };
 
 static int count_fds(void)
 {
@@ -97,6 +97,12 @@ static int own(void *ctx, struct worker_msg *q, struct worker_msg *a, struct err
 {
 	if (q->kind == START_TWO)
 		return start_two(a, err);
+	if (q->kind == GIVE_FDS) {
+		for (uint8_t i = 0; i < q->body[0]; i++)
+			if (worker_give_fd(a, dup(1)) < 0)
+				return -EMFILE;
+		return 0;
+	}
 	if (q->kind == COUNT_CHILDREN)
 		return count_children();
 	if (q->kind == COUNT_FDS)
@@ -613,6 +619,26 @@ static void the_spawner_is_refused_what_it_does_not_need(void **state)
 	worker_end(&c);
 }
 
+static void an_answer_of_one_descriptor_leaves_no_other_open(void **state)
+{
+	struct err err = {0};
+	int before = count_fds();
+
+	for (uint8_t n = 0; n < 4; n++) {
+		struct worker_msg *m = worker_question(GIVE_FDS);
+		int fd;
+
+		m->body[m->n++] = n;
+		fd = worker_ask_fd(m, &err);
+		if (n == 0)
+			assert_int_equal(fd, -EBADMSG);
+		else
+			assert_true(fd >= 0);
+		fd_close(&fd);
+		assert_int_equal(count_fds(), before);
+	}
+}
+
 int main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -625,6 +651,7 @@ int main(void)
 		WITH(only_own_children_are_touched),
 		WITH(what_a_child_has_written_is_told),
 		WITH(no_descriptor_is_left_open),
+		WITH(an_answer_of_one_descriptor_leaves_no_other_open),
 		WITH(signals_to_the_group_leave_the_spawner),
 		WITH(the_spawners_end_ends_its_children),
 		WITH(the_spawner_is_refused_what_it_does_not_need),
