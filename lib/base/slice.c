@@ -231,3 +231,11 @@ struct slice slice_next_line(struct slice *rest)
 	*rest = slice_of(rest->p + n, rest->n - n);
 	return line;
 }
+
+struct slice slice_take(struct slice *rest, size_t n)
+{
+	struct slice s = slice_of(rest->p, MIN(n, rest->n));
+
+	*rest = slice_of(s.n ? rest->p + s.n : rest->p, rest->n - s.n);
+	return s;
+}

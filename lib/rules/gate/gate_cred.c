@@ -55,38 +55,37 @@ static void print_release(const struct gate_use *use, char *buf, size_t size)
 		(unsigned long long)use->serial, use->addr, hash);
 }
 
-int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err)
+static int record_use(struct gate *g, const struct gate_use *use, const char *action,
+	const char *reason, struct err *err)
 {
-	char reason[EDGE_MAX_REASON];
 	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
 		.decision = use->why ? AUDIT_DENY : AUDIT_ALLOW,
-		.action = slice_from_str("release"),
+		.action = slice_from_str(action),
 		.type = slice_from_str("https"),
 		.host = slice_from_str(use->host),
 		.port = use->port,
-		.rule = slice_from_str(use->credential)};
+		.rule = slice_from_str(use->credential),
+		.reason = slice_from_str(reason)};
+
+	return gate_append(g, &ev, err);
+}
+
+int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err)
+{
+	char reason[EDGE_MAX_REASON];
 
 	print_release(use, reason, sizeof(reason));
-	ev.reason = slice_from_str(reason);
-	return gate_append(g, &ev, err);
+	return record_use(g, use, "release", reason, err);
 }
 
 void gate_record_kept(struct gate *g, const struct gate_use *use)
 {
 	char reason[EDGE_MAX_REASON];
-	struct audit_event ev = {.kind = AUDIT_KIND_CREDENTIAL_USE,
-		.decision = use->why ? AUDIT_DENY : AUDIT_ALLOW,
-		.action = slice_from_str("keep"),
-		.type = slice_from_str("https"),
-		.host = slice_from_str(use->host),
-		.port = use->port,
-		.rule = slice_from_str(use->credential)};
 
 	(void)snprintf(reason, sizeof(reason), "%s%s", use->why ? "not kept: " : "kept",
 		use->why ? use->why : "");
-	ev.reason = slice_from_str(reason);
 	/* it is kept already; what cannot be recorded cannot be used either */
-	(void)!gate_append(g, &ev, NULL);
+	(void)!record_use(g, use, "keep", reason, NULL);
 }
 
 /* Whether one of our walls said no; all else is the world. */

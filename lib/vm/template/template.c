@@ -97,7 +97,7 @@ static int check_file(struct checking *c, const char *name, json_t *file, struct
 	return r;
 }
 
-static uint64_t bytes_of(const char *dir, const json_t *files)
+uint64_t template_bytes_of(const char *dir, const json_t *files)
 {
 	const char *name;
 	uint64_t sum = 0;
@@ -120,7 +120,7 @@ static int check_all(struct checking *c, struct err *err)
 	int r = 0;
 
 	c->stamps = template_stamps_read(c->dir);
-	c->meter.total = bytes_of(c->dir, c->files);
+	c->meter.total = template_bytes_of(c->dir, c->files);
 	json_object_foreach (c->files, name, file) {
 		r = check_file(c, name, file, err);
 		if (r < 0)

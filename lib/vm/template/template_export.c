@@ -133,21 +133,6 @@ static int put_sum(struct out *o)
 	return fd_write_all(o->fd, sum, sizeof(sum));
 }
 
-static uint64_t bytes_in(const json_t *files, const char *dir)
-{
-	const char *name;
-	uint64_t n = 0;
-	json_t *file;
-
-	json_object_foreach ((json_t *)files, name, file) {
-		AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
-		struct stat st;
-
-		n += stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-	}
-	return n;
-}
-
 int template_export(const struct template *t, int fd, template_progress_fn *progress, void *arg,
 	struct err *err)
 {
@@ -164,7 +149,7 @@ int template_export(const struct template *t, int fd, template_progress_fn *prog
 		.meter = {.fn = progress,
 			.arg = arg,
 			.text = "writing the template",
-			.total = bytes_in(files, t->dir)},
+			.total = template_bytes_of(t->dir, files)},
 		.err = err,
 	};
 	int r;

@@ -26,6 +26,11 @@
 #define TEMPLATE_LOCK_MS 20000
 #define TEMPLATE_MIN_FREE (512ull << 20) /* of the disk, when a file is loaded or copied */
 
+/* ---- template.c ---- */
+
+/* The disk space of these files of the folder. */
+uint64_t template_bytes_of(const char *dir, const json_t *files);
+
 /* ---- template_file.c ---- */
 
 /* The folder with the names, or NAME in it. */

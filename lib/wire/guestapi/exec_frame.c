@@ -77,18 +77,9 @@ static bool check_head(struct exec_reader *rd)
 	return true;
 }
 
-static struct slice take_front(struct slice *in, size_t n)
-{
-	struct rd rd = rd_init(*in);
-	struct slice s = rd_bytes(&rd, MIN(n, in->n));
-
-	*in = slice_of(rd.p, rd.n);
-	return s;
-}
-
 static bool collect_head(struct exec_reader *rd, struct slice *in)
 {
-	struct slice s = take_front(in, EXEC_HEADER - rd->n_head);
+	struct slice s = slice_take(in, EXEC_HEADER - rd->n_head);
 
 	if (s.n)
 		memcpy(&rd->head[rd->n_head], s.p, s.n);
@@ -102,12 +93,12 @@ static bool collect_payload(struct exec_reader *rd, struct slice *in, struct sli
 	struct slice s;
 
 	if (rd->n_buf == 0 && in->n >= rd->want) {
-		*ret = take_front(in, rd->want);
+		*ret = slice_take(in, rd->want);
 		return true;
 	}
 	if (!rd->buf)
 		rd->buf = xmalloc(EXEC_MAX_PAYLOAD);
-	s = take_front(in, rd->want - rd->n_buf);
+	s = slice_take(in, rd->want - rd->n_buf);
 	if (s.n)
 		memcpy(rd->buf + rd->n_buf, s.p, s.n);
 	rd->n_buf += s.n;

@@ -29,19 +29,10 @@ void canon_reader_done(struct canon_reader *rd)
 	*rd = (struct canon_reader){.bad = true};
 }
 
-static struct slice take_frame(struct slice *in, size_t n)
-{
-	struct rd rd = rd_init(*in);
-	struct slice s = rd_bytes(&rd, MIN(n, in->n));
-
-	*in = slice_of(rd.p, rd.n);
-	return s;
-}
-
 /* 1 when the 8 bytes are there and right. */
 static int collect_header(struct canon_reader *rd, struct slice *in, struct canon_frame *ret)
 {
-	struct slice s = take_frame(in, CANON_FRAME_HEADER - rd->n_head);
+	struct slice s = slice_take(in, CANON_FRAME_HEADER - rd->n_head);
 	struct rd head = rd_init(slice_of(rd->head, CANON_FRAME_HEADER));
 	bool fresh = rd->n_head < CANON_FRAME_HEADER;
 	uint32_t n;
@@ -71,13 +62,13 @@ static bool collect_payload(struct canon_reader *rd, struct slice *in, struct sl
 	struct slice s;
 
 	if (rd->n_buf == 0 && in->n >= rd->want) {
-		*ret = take_frame(in, rd->want);
+		*ret = slice_take(in, rd->want);
 		rd->want = 0;
 		return true;
 	}
 	if (!rd->buf)
 		rd->buf = xmalloc(CANON_MAX_HEAD);
-	s = take_frame(in, rd->want);
+	s = slice_take(in, rd->want);
 	if (s.n)
 		memcpy(rd->buf + rd->n_buf, s.p, s.n);
 	rd->n_buf += s.n;
@@ -98,7 +89,7 @@ int canon_reader_feed(struct canon_reader *rd, struct slice *in, struct canon_fr
 		return r;
 	}
 	if (ret->kind == CANON_DATA) {
-		ret->payload = take_frame(in, rd->want);
+		ret->payload = slice_take(in, rd->want);
 		rd->want -= ret->payload.n;
 		if (ret->payload.n == 0)
 			return 0;
