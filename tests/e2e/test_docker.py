@@ -3,12 +3,16 @@
 import hashlib
 import io
 import json
+import os
 import pathlib
+import socket
 import tarfile
+import time
 
 import pytest
 
 from installation import WITH_DOCKER
+from test_ports import dial, publish, read_all, wait_inside
 
 # The first connection starts containerd and dockerd under software emulation.
 SLOW = 300
@@ -59,6 +63,8 @@ def docker(env):
 
 
 def test_nothing_runs_before_the_first_use(docker):
+    """Also in a sandbox that went on from its template's memory image."""
+    assert docker.info()["start"] == ("resumed" if os.environ.get("SBX_SUSPENDED") else "warm")
     assert docker.fails("pgrep -x dockerd") and docker.fails("pgrep -x containerd")
     assert docker.guest("stat -c '%F' /var/run/docker.sock") == "socket"
 
@@ -102,16 +108,33 @@ def test_two_services_of_compose_talk_plain_http(docker):
     docker.exec("sh", "-c", f"cd '{folder}' && docker compose down -t 0", user="agent", check=False,
                 timeout=SLOW)
     assert said.returncode == 0 and "from the other service" in said.stdout, said.stdout
-    assert "http_proxy" not in docker.guest("docker run --rm tiny:1 busybox env", user="agent",
-                                            timeout=SLOW)
 
 
-def test_exit_status_volume_and_user(docker):
-    assert docker.exec("docker", "run", "--rm", "tiny:1", "sh", "-c", "exit 9", check=False,
-                       timeout=SLOW).returncode == 9
-    docker.guest(f"docker run --rm -v '{docker.folder}:/w' tiny:1 touch /w/made", user="agent",
-                 timeout=SLOW)
+def test_exit_status_volume_and_environment(docker):
+    done = docker.exec("docker", "run", "--rm", "-v", f"{docker.folder}:/w", "tiny:1", "sh", "-c",
+                       "touch /w/made; busybox env; exit 9", check=False, timeout=SLOW)
+    assert done.returncode == 9, done.stderr
     assert (docker.folder / "made").exists()
+    assert "PATH=" in done.stdout and "http_proxy" not in done.stdout
+
+
+def test_a_published_port_leads_to_a_container_that_publishes(docker):
+    at = publish(docker, "8004")
+    docker.guest("docker run -d --name nc -p 8004:80 tiny:1 sh -c "
+                 "'while :; do echo from a container | busybox nc -l -p 80; done'", user="agent",
+                 timeout=SLOW)
+    wait_inside(docker, 8004)
+    deadline = time.monotonic() + 30
+    text = b""
+    while text != b"from a container\n":
+        assert time.monotonic() < deadline, text
+        with dial(at) as s:
+            s.shutdown(socket.SHUT_WR)
+            try:
+                text = read_all(s)
+            except ConnectionResetError:  # docker-proxy is there before the program
+                time.sleep(0.3)
+    docker.guest("docker rm -f nc", user="agent", timeout=SLOW)
 
 
 KUBELET = r"""

@@ -14,6 +14,8 @@ import pytest
 
 from installation import private
 
+DESCRIPTORS, FILES = 1000, 1600  # that a process may have, that are there
+
 
 @pytest.fixture
 def folder(sandbox, request):
@@ -283,8 +285,8 @@ def test_cp_refuses_what_it_does_not_do(env, sandbox):
 
 @pytest.fixture(scope="module")
 def few_descriptors():
-    """An installation on a host that allows a process 1,000 descriptors."""
-    with private(prefix=("prlimit", "--nofile=1000:1000")) as made:
+    """An installation on a host that allows a process so many descriptors."""
+    with private(prefix=("prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}")) as made:
         yield made
 
 
@@ -293,7 +295,7 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
     """virtiofsd holds a descriptor for each file that the guest knows (lib/vm/share/room.h)."""
     name = "few" + "-hide" * bool(flags)
     work = few_descriptors.make_folder(name)
-    for i in range(2400):
+    for i in range(FILES):
         if i % 400 == 0:
             (work / f"d{i // 400}").mkdir()
         (work / f"d{i // 400}" / f"f{i}").write_text(f"{i}\n", encoding="ascii")
@@ -305,7 +307,7 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
     got = box.guest(
         f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
                     "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && cat made", timeout=240)
-    assert got.split() == ["2400", "2400", "8", "7", "new"]
+    assert got.split() == [str(FILES), str(FILES), "8", "7", "new"]
     assert (work / "d0" / "made").read_text(encoding="ascii") == "new\n"
     log = (box.state / "keeper.log").read_text(encoding="utf-8")
     assert "requesting it to drop unused ones" in log

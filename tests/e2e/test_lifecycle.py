@@ -103,13 +103,13 @@ def test_rm_needs_force_while_somebody_is_in_it(env):
 
 
 def test_update_and_rename_count_from_the_next_start(env):
-    box = env.create("before", cpus=1)
-    env.sbx("update", "before", "--cpus", "2", "--memory", "768m")
-    assert box.guest("nproc") == "1"
+    box = env.create("before", cpus=2)
+    env.sbx("update", "before", "--cpus", "1", "--memory", "768m")
+    assert box.guest("nproc") == "2"
     env.sbx("rename", "before", "after-it")
     box.name = "after-it"
     box.stop()
-    assert box.guest("nproc", timeout=START_SECONDS) == "2"
+    assert box.guest("nproc", timeout=START_SECONDS) == "1"
     total = int(box.guest("awk '/MemTotal/ { print $2 }' /proc/meminfo"))
     assert 600 << 10 < total < 768 << 10
     box.rm()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published ports: real services in a real VM, reached from this host and from nowhere else.
-
-SBX_PORTS_MIB is how much goes each way in the large test, SBX_PORTS_ROUNDS how many connections
-follow each other (1,000; 10,000 for a long run).
+"""Published ports: real services in a real VM, reached from this host and from nowhere else. Those
+of a container: test_docker.py.
 """
 import base64
 import concurrent.futures
@@ -22,12 +20,12 @@ import urllib.request
 import host
 import pytest
 from host import until
-from installation import START_SECONDS, WITH_DOCKER, private
-from test_docker import SLOW, busybox_image
+from installation import START_SECONDS, private
 
-MIB = int(os.environ.get("SBX_PORTS_MIB", "256"))
-ROUNDS = int(os.environ.get("SBX_PORTS_ROUNDS", "1000"))
+MIB, LONG_MIB = 96, 256  # that go each way
+ROUNDS, LONG_ROUNDS = 250, 10_000  # connections one after the other
 GROWTH_KIB = 24 << 10  # of a process while so much passes through it: windows, not bodies
+START_INSIDE = 300  # of a program, emulated
 SECONDS = 60
 BLOCK = hashlib.shake_256(b"ports").digest(1 << 20)
 
@@ -101,14 +99,14 @@ def env():
 @pytest.fixture(scope="module")
 def box(env):
     folder = env.make_folder("ports")
-    made = env.create("ports", folder, memory=WITH_DOCKER)
+    made = env.create("ports", folder)
     made.folder = folder
     (folder / "services.py").write_text(SERVICES)
     (folder / "socket.js").write_text(WEBSOCKET)
     (folder / "page").write_text("from inside\n")
     start_services(made)
     made.at = {}
-    for port in (DIGEST, SOURCE, ECHO, DEAF, RUDE, FIRST, NOBODY, 7010, 8001, 8002, 8003, 8004):
+    for port in (DIGEST, SOURCE, ECHO, DEAF, RUDE, FIRST, NOBODY, 7010, 8001, 8002, 8003):
         made.at[port] = publish(made, str(port))
     yield made
     made.rm()
@@ -127,8 +125,8 @@ def start_services(box):
 def wait_inside(box, port):
     """Emulated and beside others a program may take its time to begin."""
     box.guest(
-        f"timeout {SLOW} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'",
-        timeout=SLOW + 10)
+        f"timeout {START_INSIDE} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'",
+        timeout=START_INSIDE + 10)
 
 
 def publish(box, spec):
@@ -193,25 +191,6 @@ def test_services_on_loopback_on_all_addresses_and_on_ipv6_are_reached(box, port
     assert get(box.at[port]) == "from inside\n"
 
 
-def test_a_container_that_publishes_inside_is_reached(box):
-    busybox_image(box.folder / "image.tar", "tiny:1")
-    box.guest(f"docker load -i '{box.folder}/image.tar'", user="agent", timeout=SLOW)
-    box.guest(
-        "docker run -d -p 8004:80 tiny:1 sh -c 'while :; do echo from a container | busybox nc -l -p 80; done'", user="agent", timeout=SLOW)
-    wait_inside(box, 8004)
-    deadline = time.monotonic() + 30
-    text = b""
-    while text != b"from a container\n":
-        assert time.monotonic() < deadline, text
-        with dial(box.at[8004]) as s:
-            s.shutdown(socket.SHUT_WR)
-            try:
-                text = read_all(s)
-            except ConnectionResetError:  # docker-proxy is there before the program
-                time.sleep(0.3)
-    box.guest("docker rm -f $(docker ps -q)", user="agent", timeout=SLOW)
-
-
 def test_a_websocket_of_node(box):
     box.exec("node", "socket.js", flags=("-d",))
     wait_inside(box, 7010)
@@ -253,26 +232,34 @@ def test_each_direction_ends_by_itself(box):
 
 
 def test_much_goes_each_way_whole_and_in_bounded_memory(box):
+    send_each_way(box, MIB)
+
+
+def test_long_more_goes_each_way_whole_and_in_bounded_memory(box):
+    send_each_way(box, LONG_MIB)
+
+
+def send_each_way(box, mib):
     pids = box.pids()
     before = {name: peak_kib(pids[name]) for name in ("keeper", "edge")}
     inside = int(box.guest("awk '/VmHWM/ {print $2}' /proc/1/status"))
     whole = hashlib.sha256()
-    for _ in range(MIB):
+    for _ in range(mib):
         whole.update(BLOCK)
     with dial(box.at[DIGEST]) as s:
         s.settimeout(600)
-        for _ in range(MIB):
+        for _ in range(mib):
             s.sendall(BLOCK)
         s.shutdown(socket.SHUT_WR)
-        assert read_all(s).decode() == f"{MIB << 20} {whole.hexdigest()}"
+        assert read_all(s).decode() == f"{mib << 20} {whole.hexdigest()}"
     got, n = hashlib.sha256(), 0
     with dial(box.at[SOURCE]) as s:
         s.settimeout(600)
-        s.sendall(f"{MIB}\n".encode())
+        s.sendall(f"{mib}\n".encode())
         while data := s.recv(1 << 18):
             got.update(data)
             n += len(data)
-    assert n == MIB << 20 and got.digest() == whole.digest()
+    assert n == mib << 20 and got.digest() == whole.digest()
     assert box.pids() == pids
     for name in before:
         assert peak_kib(pids[name]) - before[name] < GROWTH_KIB, name
@@ -405,6 +392,14 @@ def test_a_flood_that_says_nothing_holds_nobody_up(box):
 
 
 def test_many_connections_leave_nothing(box):
+    connect_in_a_row(box, ROUNDS)
+
+
+def test_long_thousands_of_connections_leave_nothing(box):
+    connect_in_a_row(box, LONG_ROUNDS)
+
+
+def connect_in_a_row(box, rounds):
     pids = box.pids()
 
     def count():
@@ -426,9 +421,9 @@ def test_many_connections_leave_nothing(box):
     before, rss = count(), {name: int(host.status(pids[name])["VmRSS"].split()[0])
                             for name in ("keeper", "edge")}
     begin = time.monotonic()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         one()
-    print(f"{ROUNDS} connections in {time.monotonic() - begin:.1f} s")
+    print(f"{rounds} connections in {time.monotonic() - begin:.1f} s")
     until(lambda: box.guest("ss -Htnp | grep -c pid=1, || true") == "0", 60)
     after = count()
     assert after == before, f"{before} became {after}"
