@@ -7,9 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
+#include "lib/base/str.h"
+#include "lib/rules/spec/spec.h"
+
+#define MAX_CMDLINE 4096
 
 void child_reset_signals(void)
 {
@@ -26,6 +31,27 @@ char *child_state_option(void)
 	AUTO_FREE char *state = paths_get(PATHS_STATE, NULL);
 
 	return xasprintf("--state=%s", state);
+}
+
+bool child_is_keeper(pid_t pid, const char *id)
+{
+	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid), *state = child_state_option();
+	AUTO_FREE char *file = xasprintf("%s/cmdline", path), *words = NULL;
+	bool has_id = false;
+	struct stat st;
+	size_t n = 0;
+
+	if (stat(path, &st) < 0 || st.st_uid != geteuid() ||
+		file_load(file, MAX_CMDLINE, &words, &n, NULL) < 0)
+		return false;
+	for (size_t at = 0, next; at < n; at = next) {
+		next = at + strlen(words + at) + 1;
+		if (str_starts(words + at, "--state=") && strcmp(words + at, state) != 0)
+			return false;
+		if (strcmp(words + at, "--id") == 0 && next < n)
+			has_id = id ? strcmp(words + next, id) == 0 : spec_is_id(words + next);
+	}
+	return has_id;
 }
 
 pid_t child_parent_of(pid_t pid)

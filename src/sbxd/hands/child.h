@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include "lib/base/err.h"
 
@@ -18,6 +19,10 @@
 void child_reset_signals(void);
 /* --state=DIR of a keeper: its command line identifies the installation. */
 char *child_state_option(void);
+/* Whether the command line is that of a keeper of this user and of this state directory, for the
+ * sandbox id; NULL: for any. Other processes cannot read a keeper's descriptors
+ * (lib/os/jail/broker.h), but can read its command line. */
+bool child_is_keeper(pid_t pid, const char *id);
 /* From /proc, 0 if there is none. */
 pid_t child_parent_of(pid_t pid);
 /* For appending; a long one is put aside as PATH.1 first. */

@@ -29,7 +29,6 @@
 #define FIRST_HIGH 16 /* above all that a program gets */
 #define MAX_SOCKETS 2
 #define MAX_ANCESTORS 8
-#define MAX_CMDLINE 4096
 
 /* ---- programs ---- */
 
@@ -262,32 +261,10 @@ static void remember_keeper(const char *id)
 	adopted[i].pidfd = TAKE_FD(pidfd);
 }
 
-/* Any other process is identified by its command line: `--id ID`, and the state directory. */
-static bool is_keeper(pid_t pid)
-{
-	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid), *state = child_state_option();
-	AUTO_FREE char *file = xasprintf("%s/cmdline", path), *words = NULL;
-	bool has_id = false;
-	struct stat st;
-	size_t n = 0;
-
-	if (stat(path, &st) < 0 || st.st_uid != geteuid() ||
-		file_load(file, MAX_CMDLINE, &words, &n, NULL) < 0)
-		return false;
-	for (size_t at = 0, next; at < n; at = next) {
-		next = at + strlen(words + at) + 1;
-		if (str_starts(words + at, "--state=") && strcmp(words + at, state) != 0)
-			return false;
-		if (strcmp(words + at, "--id") == 0 && next < n)
-			has_id = spec_is_id(words + next);
-	}
-	return has_id;
-}
-
 static bool is_below_ours(pid_t pid)
 {
 	for (int i = 0; i < MAX_ANCESTORS && pid > 1; i++) {
-		if (spawner_has(pid) || is_adopted(pid) || is_keeper(pid))
+		if (spawner_has(pid) || is_adopted(pid) || child_is_keeper(pid, NULL))
 			return true;
 		pid = child_parent_of(pid);
 	}
@@ -298,8 +275,8 @@ static bool is_below_ours(pid_t pid)
  * forked have its group's number. */
 static void send_signal(int fd, pid_t pid, enum hands_signal which)
 {
-	if (which == HANDS_KILL_GROUP &&
-		(spawner_has(pid) || is_adopted(pid) || (is_keeper(pid) && !has_ended(fd))))
+	if (which == HANDS_KILL_GROUP && (spawner_has(pid) || is_adopted(pid) ||
+						 (child_is_keeper(pid, NULL) && !has_ended(fd))))
 		(void)kill(-pid, SIGKILL);
 	(void)pidfd_send_signal(fd, which == HANDS_TERM ? SIGTERM : SIGKILL, NULL, 0);
 }

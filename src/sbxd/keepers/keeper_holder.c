@@ -1,38 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "keepers_internal.h"
 #include "lib/base/fs/fd.h"
-#include "lib/base/fs/file.h"
+#include "src/sbxd/hands/hands.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-
-#define MAX_CMDLINE 4096
-
-/* Whether a program of this user was started with `--id ID`. Other processes cannot read a keeper's
- * descriptors (lib/os/jail/broker.h), but can read its command line. */
-static bool is_keeper_of(pid_t pid, const char *id)
-{
-	AUTO_FREE char *path = xasprintf("/proc/%d", (int)pid);
-	AUTO_FREE char *file = xasprintf("%s/cmdline", path), *words = NULL;
-	struct stat st;
-	size_t n = 0;
-
-	if (stat(path, &st) < 0 || st.st_uid != geteuid() ||
-		file_load(file, MAX_CMDLINE, &words, &n, NULL) < 0)
-		return false;
-	for (size_t at = 0; at < n; at += strlen(words + at) + 1) {
-		size_t next = at + strlen(words + at) + 1;
-
-		if (strcmp(words + at, "--id") == 0 && next < n)
-			return strcmp(words + next, id) == 0;
-	}
-	return false;
-}
 
 /* The table of locks names an inode without a certain device, so the command line decides. */
 static pid_t holder_of(const struct stat *file, const char *id)
@@ -46,7 +22,7 @@ static pid_t holder_of(const struct stat *file, const char *id)
 		int p;
 
 		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &p, &inode) == 2 && p > 1 &&
-			inode == file->st_ino && is_keeper_of(p, id))
+			inode == file->st_ino && child_is_keeper(p, id))
 			pid = p;
 	}
 	if (f)
@@ -70,7 +46,7 @@ int keeper_find_holder(const char *id, pid_t *ret_pid)
 	if (fd < 0)
 		return -errno;
 	/* Opened first, checked again second: the pid cannot have been reused. */
-	if (!is_keeper_of(pid, id))
+	if (!child_is_keeper(pid, id))
 		return -ESRCH;
 	*ret_pid = pid;
 	return TAKE_FD(fd);
