@@ -125,13 +125,13 @@ static void open_trace(void)
 	trace_open(path);
 }
 
-/* From here on it starts programs, signals and connects through its spawner only. */
+/* From here on only its spawner starts programs, sends signals and connects. */
 static void seal_process(void)
 {
 	struct err err = {0};
 	int r;
 
-	/* The spawner is born in the leaf. Where no cgroup is delegated the keeper logs it. */
+	/* The spawner is forked in the leaf. If no cgroup is delegated, the keeper logs it. */
 	(void)!jail_cgroup_prepare(NULL, "sbxd", NULL);
 	jail_cgroup_sweep(NULL);
 	r = hands_start(&err);
@@ -178,7 +178,7 @@ static void set_up(struct sbxd *d)
 	if (d->lock_fd < 0)
 		die("%s", err.text);
 	open_trace();
-	/* From here on it writes: the registry cannot even be opened on a full disk. */
+	/* From here on it writes: on a full disk the registry cannot even be opened. */
 	ballast_look(state, true);
 	if (loop_init(&d->loop) < 0)
 		die("cannot create the event loop: %s", strerror(errno));
@@ -237,7 +237,7 @@ static void on_drain_timer(struct sbxd *d)
 	d->late = true;
 }
 
-/* For each event the function that handles it, without or with the event itself. */
+/* The handler of each event, with or without the event as an argument. */
 static const struct {
 	void (*run)(struct sbxd *d);
 	void (*run_event)(struct sbxd *d, const struct loop_event *ev);
@@ -334,7 +334,7 @@ int main(int argc, char **argv)
 	parse_options(argc, argv);
 	close_to_others();
 	(void)umask(0077);
-	fd_raise_limit(); /* three fds a keeper and one a client */
+	fd_raise_limit(); /* three fds per keeper and one per client */
 	set_up(&sbxd);
 	log_info("ready, pid %d", (int)getpid());
 	run_loop(&sbxd);

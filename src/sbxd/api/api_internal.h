@@ -23,7 +23,7 @@ struct json_t *api_error(int r, const struct err *err, int *ret_status);
 /* Converts external text to a JSON string; invalid UTF-8 is replaced. */
 struct json_t *api_text(const char *s);
 void api_reply_json(struct sbxd *d, struct conn *c, int status, struct json_t *o);
-/* The row of req->ref, or a reply and false. */
+/* The row of req->ref; replies and returns false if it does not exist. */
 bool api_find(struct sbxd *d, struct conn *c, const char *ref, struct store_row *ret);
 
 /* api_object.c: the sandbox object from a row and the state of its keeper. */
@@ -47,7 +47,7 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 
 /* api_watch.c: to every watcher. */
 void api_watch_removed(struct sbxd *d, const struct spec *spec);
-/* More of the snapshot; false when the connection was closed. */
+/* Sends more of the snapshot; false if the connection was closed. */
 bool api_watch_fill(struct sbxd *d, struct conn *c);
 
 /* The calls: the table is in api.c. */

@@ -111,7 +111,7 @@ static const char *why_name(enum policy_why why)
 	return names[why];
 }
 
-/* The very text that keepers read, compiled as they do it. */
+/* The exact text that keepers read, compiled the same way. */
 struct policy *api_load_policy(const char *sandbox)
 {
 	struct err err = {0};
@@ -137,7 +137,7 @@ static json_t *decide_target(struct policy *policy, const struct host *host, uin
 	struct rules none = {0};
 	json_t *o = json_object();
 
-	/* As a keeper reads them; without an answer of the kernel the last ones count. */
+	/* As a keeper reads them; if the kernel does not answer, the last ones apply. */
 	(void)!locals_read(&locals);
 	policy_decide(policy, &op, &pd);
 	policy_explain(&op, &pd, text, sizeof(text));
@@ -151,7 +151,7 @@ static json_t *decide_target(struct policy *policy, const struct host *host, uin
 	if (pd.why == POLICY_RULE) {
 		struct rule rule = *pd.rule;
 
-		/* Its group is of rules that belong to the policy now. */
+		/* Its group already belongs to rules of the policy. */
 		rule.group = 0;
 		json_object_set_new(o, "rule", api_rule_to_json(&none, &rule));
 	} else {

@@ -81,7 +81,7 @@ static void list_rule(struct listed *l, const struct rules *rules, const struct 
 		json_array_append_new(l->list, api_rule_to_json(rules, rule));
 }
 
-/* A deny: the allows that it takes something from. An allow: the denies that still win. */
+/* A deny: the allow rules that it limits. An allow: the deny rules that still win. */
 static void add_conflicts(json_t *o, const struct rules *rules, const struct rule *rule)
 {
 	bool deny = rule->effect == RULE_DENY;
@@ -308,8 +308,7 @@ void api_rules_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 /* ---- the whole ---- */
 
-/* A text that is too long for a body: a file of the same user in the state directory, used up by
- * this. */
+/* A text too long for a body: a file of the same user in the state directory, removed after use. */
 static int read_import(const char *name, char **ret_text, size_t *ret_n, struct err *err)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "%s", name);
@@ -357,7 +356,7 @@ static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
 	return r < 0 ? r : rulebook_import(d->rulebook, slice_of(text, n), "text", now, err);
 }
 
-/* How many rules are not the preset's, and how many of these a deny makes useless. */
+/* Counts the rules that are not the preset's, and those of them that a deny makes useless. */
 static void add_counts(json_t *o, const struct rules *rules)
 {
 	size_t own = 0, useless = 0;

@@ -12,7 +12,7 @@
 #include "lib/rules/settings/settings.h"
 
 #define STOP_SLACK_MS 15000
-#define SUSPEND_MS 300000 /* the keeper has a bound for each step */
+#define SUSPEND_MS 300000 /* the keeper has a timeout for each step */
 #define USED_STAMP_MS 60000
 #define EXEC_ERROR_FRAME 20 /* PROTOCOL.exec */
 #define EXEC_ERROR_STATUS 126
@@ -221,7 +221,7 @@ static void wait_handed(struct sbxd *d, struct conn *c, bool late)
 
 	if (k && !late)
 		return;
-	/* Its progress is unknown: close it for both sides. */
+	/* Its progress is unknown: closes it for both sides. */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	conn_close(d, c);
 }
@@ -368,7 +368,7 @@ int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask, const str
 
 	if (!c)
 		return 0;
-	/* Stats in reply to another request: the keeper is confused. */
+	/* Stats in reply to another request: a protocol violation. */
 	if (c->wait != wait_stats)
 		return -EBADMSG;
 	o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "uptime_ms",
@@ -395,7 +395,7 @@ void api_on_done(
 			send_exec_error(c->fd, text);
 		conn_close(d, c);
 	} else if (c->wait == wait_suspend && done->code < 0) {
-		/* another time it works */
+		/* a later attempt may succeed */
 		bool is_now = done->code == -EAGAIN || done->code == -ENOSPC;
 
 		api_fail(d, c, is_now ? 409 : 500, is_now ? "conflict" : "internal", text,

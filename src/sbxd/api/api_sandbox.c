@@ -66,7 +66,7 @@ void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
 	wait_list(d, c, false);
 }
 
-/* On its way from one status to another. */
+/* Changing from one status to another. */
 static bool is_moving(const struct keeper *k)
 {
 	const char *status = keeper_status(k);

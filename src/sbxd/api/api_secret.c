@@ -372,7 +372,7 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	api_reply_json(d, c, 200, o);
 }
 
-/* The sandbox that it is for: its id is the scope, its name is for people. */
+/* Its sandbox: the id is the scope, the name is for users. */
 static bool find_scope(
 	struct sbxd *d, struct conn *c, const char *ref, struct vault_meta *meta, char *name)
 {

@@ -14,7 +14,7 @@
 
 struct json_t;
 
-/* All of them; NULL with a sentence when a directory cannot be read. */
+/* Returns all of them; NULL if a directory cannot be read. */
 struct services *api_load_services(struct err *err);
 /* The hosts of the slots for these values (service_value, added up), each once:
  * "api.example.com:443". */

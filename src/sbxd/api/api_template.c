@@ -63,7 +63,7 @@ static size_t count_layers(const char *id, size_t disk)
 	return n;
 }
 
-/* live: a qemu runs that had some of them open for writing. */
+/* live: a running QEMU had some of them open for writing. */
 static void reply_layers(
 	struct sbxd *d, struct conn *c, const char *id, const uint8_t *layers, bool live)
 {

@@ -14,7 +14,7 @@
 
 typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);
 
-/* NULL, and a reply, when there are too many. */
+/* Returns NULL, and replies, if there are too many. */
 struct vault_op *api_vault_op(struct sbxd *d, struct conn *c, enum vault_msg what);
 /* Returns the one passed descriptor, or replies with `why` and returns -1. */
 int api_take_passed(struct sbxd *d, struct conn *c, const char *why);

@@ -64,7 +64,7 @@ static int walk_it(const struct spec_workspace *w, struct way *way, struct err *
 	return 0;
 }
 
-/* `whose` is in the message. */
+/* The message has `whose`. */
 static int compare_links(
 	const struct way *way, const struct spec_workspace *w, const char *whose, struct err *err)
 {

@@ -69,7 +69,7 @@ void images_want_class(
 	struct hands_image w = *like;
 	enum spec_accel known;
 
-	/* The word is a keeper's. */
+	/* A keeper sent this text. */
 	if (spec_accel_parse(accel, &known) < 0 || known == SPEC_ACCEL_AUTO)
 		return;
 	if (im->n == IMAGES_MAX || !are_wanted() ||

@@ -22,7 +22,7 @@
 #define IMAGES_MS clock_limit_ms(300000)
 
 struct images {
-	void (*on_made)(struct sbxd *d); /* there is a new snapshot */
+	void (*on_made)(struct sbxd *d); /* a new snapshot exists */
 	struct hands_image wishes[IMAGES_MAX];
 	size_t n;
 	struct hands_child child; /* pid 0: none is running */
@@ -33,7 +33,7 @@ void images_init(struct images *im, void (*on_made)(struct sbxd *d));
 void images_done(struct sbxd *d);
 /* The sandbox runs, and was booted for lack of a snapshot. */
 void images_want(struct sbxd *d, const char *id, const char *accel);
-/* The same for machines with the numbers of `like`. */
+/* The same for VMs like `like`. */
 void images_want_class(
 	struct sbxd *d, const struct hands_image *like, const char *template, const char *accel);
 void images_on_timer(struct sbxd *d);

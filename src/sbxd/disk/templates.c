@@ -34,7 +34,7 @@ void templates_pin_row(struct sbxd *d, struct spec *spec)
 	}
 }
 
-/* Of all rows: ids that are used, and rows that have none. */
+/* Of all rows: used ids, and rows without an id. */
 struct used {
 	char **ids, **open;
 	size_t n_ids, n_open;

@@ -15,7 +15,7 @@
 
 /* Sets template_id if a template of that name exists; a missing one is reported at the start. */
 void templates_pin(struct spec *spec);
-/* The same for a sandbox that is in the registry, which is changed too. */
+/* The same for a sandbox in the registry, which is updated too. */
 void templates_pin_row(struct sbxd *d, struct spec *spec);
 void templates_pin_all(struct sbxd *d);
 void templates_collect(struct sbxd *d);

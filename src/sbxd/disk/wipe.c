@@ -115,7 +115,7 @@ static void do_wipe(const char *id)
 {
 	int r;
 
-	/* The instance lock and the socket must not outlive sbxd in here. */
+	/* The instance lock and the socket in here must not outlive sbxd. */
 	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
 	r = wipe_sandbox(id);
 	wipe_runtime(id);

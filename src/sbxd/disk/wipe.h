@@ -20,7 +20,7 @@
 
 struct wipe {
 	char id[SPEC_ID_LEN + 1]; /* empty: free */
-	int pidfd;		  /* -1: waits for its turn */
+	int pidfd;		  /* -1: waiting */
 	uint32_t gen;
 };
 

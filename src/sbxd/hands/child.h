@@ -25,5 +25,5 @@ char *child_state_option(void);
 bool child_is_keeper(pid_t pid, const char *id);
 /* From /proc, 0 if there is none. */
 pid_t child_parent_of(pid_t pid);
-/* For appending; a long one is put aside as PATH.1 first. */
+/* For appending; a long one is renamed to PATH.1 first. */
 int child_open_log(const char *path, struct err *err) MUST_CHECK;

@@ -63,7 +63,7 @@ int hands_maker(const struct hands_image *w, int log_fd, struct hands_child *ret
 /* sbx-vault-run with the vault's socket and its end of our channel. */
 int hands_vault(
 	int listener, int channel, int log_fd, struct hands_child *ret, struct err *err) MUST_CHECK;
-/* -EAGAIN while it runs, -ESRCH when it was not started by this sbxd, or was reaped. */
+/* Returns -EAGAIN while it runs, -ESRCH if this sbxd did not start it, or it was reaped. */
 int hands_reap(pid_t pid, struct hands_end *ret) MUST_CHECK;
 /* Waits for it, a few seconds at most; after HANDS_KILL. */
 void hands_reap_killed(const struct hands_child *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hands_internal - the questions of hands.c, for the spawner's side in hands_serve.c.
+ * hands_internal - the requests of hands.c, for the spawner's side in hands_serve.c.
  */
 #pragma once
 

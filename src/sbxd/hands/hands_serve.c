@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's side of hands.h: every question is checked as if sbxd had been compromised. */
+/* The spawner's side of hands.h: every request is checked as if sbxd were compromised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #include "lib/rules/settings/settings.h"
 
 #define FIRST_FD 3    /* the first socket of a program */
-#define FIRST_HIGH 16 /* above all that a program gets */
+#define FIRST_HIGH 16 /* above all descriptors of a program */
 #define MAX_SOCKETS 2
 #define MAX_ANCESTORS 8
 
@@ -144,7 +144,7 @@ static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct
 	return r;
 }
 
-/* A word of the command line that is not an option or a path. */
+/* A word of the command line: not an option or a path. */
 static bool is_word(const char *s)
 {
 	static const char ok[] =

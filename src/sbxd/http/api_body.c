@@ -152,7 +152,7 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 
 /* ---- the policy ---- */
 
-/* A string of an object, on the heap; untouched when it does not exist. */
+/* A string of an object, on the heap; unchanged if it does not exist. */
 static int take_string(json_t *o, const char *key, char **ret, struct err *err)
 {
 	json_t *v = json_object_get(o, key);
@@ -208,7 +208,7 @@ int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err
 	return 0;
 }
 
-/* A list of strings as one with commas. */
+/* A list of strings, joined with commas. */
 static int join_resources(json_t *v, char **ret, struct err *err)
 {
 	AUTO_FREE char *list = NULL;

@@ -31,7 +31,7 @@ struct api_policy {
 	bool lock; /* with the preset deny-all */
 };
 
-/* The body of a credential: all but its value. The scope of meta is not filled in. */
+/* The body of a credential without its value. The scope of meta is not filled in. */
 struct api_secret {
 	struct vault_meta meta;
 	struct vault_ref ref; /* VAULT_REF_NONE: the value is in a descriptor */
@@ -58,7 +58,7 @@ void api_create_done(struct api_create_body *c);
  * requested one, 0 if the body has none. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err) MUST_CHECK;
-/* Bodies that may be omitted; values are untouched when they or the field are. */
+/* Optional bodies; values are unchanged if the body or the field is missing. */
 int api_decode_start(
 	struct slice body, enum spec_accel *accel, bool *cold, struct err *err) MUST_CHECK;
 int api_decode_policy(struct slice body, struct api_policy *ret, struct err *err) MUST_CHECK;

@@ -71,7 +71,7 @@ static bool matches_path(const struct api_http *h, const char *pattern, const ch
 	}
 }
 
-/* A key that a call has, and the member of struct api_request that its value fills. */
+/* A query key of a call, and the member of struct api_request that it fills. */
 struct query {
 	enum api_call call;
 	const char *key;

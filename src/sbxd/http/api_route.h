@@ -57,7 +57,7 @@ enum api_call {
 
 struct api_request {
 	enum api_call call;
-	const char *ref;  /* NULL when the call has none */
+	const char *ref;  /* NULL: the call has none */
 	uint64_t wait_ms; /* GET */
 	bool force;	  /* DELETE */
 

@@ -29,7 +29,7 @@ static int take_field(const json_t *o, const char *key, char *buf, size_t size, 
 	return 0;
 }
 
-/* A list of words as one text with blanks between. */
+/* A list of words, joined with blanks. */
 static int take_words(const json_t *o, const char *key, char *buf, size_t size, struct err *err)
 {
 	const json_t *list = json_object_get(o, key), *item;

@@ -108,7 +108,7 @@ static void queue(struct conn *c, const void *p, size_t n)
 	c->out_n += n;
 }
 
-/* False when the connection was lost (and closed). */
+/* Returns false if the connection was lost (and closed). */
 static bool flush(struct sbxd *d, struct conn *c)
 {
 	while (conn_unsent(c)) {

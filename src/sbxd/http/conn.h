@@ -39,10 +39,10 @@ struct conn_ops {
 enum conn_state {
 	CONN_FREE,
 	CONN_READING,
-	CONN_WAITING, /* for a keeper or a wipe; leaves by a reply or a hand-over */
+	CONN_WAITING, /* for a keeper or a wipe; ends by a reply or a hand-over */
 	CONN_WRITING, /* a reply; then reading again or closed */
 	CONN_WATCHING,
-	CONN_HANDED, /* the fd is the keeper's too; only its DONE is awaited */
+	CONN_HANDED, /* the keeper has the fd too; only its DONE is awaited */
 };
 
 struct conn {
@@ -63,8 +63,8 @@ struct conn {
 	conn_wait_fn *wait;
 	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
 	uint64_t deadline_ms;
-	uint32_t ask_id;   /* of the question to the keeper, 0: none */
-	uint32_t vault_op; /* of the question to the vault, 0: none; see src/sbxd/vault/vault.h */
+	uint32_t ask_id;   /* of the request to the keeper, 0: none */
+	uint32_t vault_op; /* of the request to the vault, 0: none; see src/sbxd/vault/vault.h */
 
 	struct {
 		struct json_t *answer; /* see src/sbxd/api/reload_reply.h */
@@ -104,7 +104,7 @@ void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id,
  * longer. */
 void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id);
 void conn_close(struct sbxd *d, struct conn *c);
-/* Turns it into a watcher and sends the head. */
+/* Makes it a watcher and sends the head. */
 void conn_start_watch(struct sbxd *d, struct conn *c);
 /* Sends one chunk to a watcher. A slow watcher is closed; then returns false. */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);

@@ -19,7 +19,7 @@
 
 /* Creates a directory 0700 if needed; rejects one of another user or open to others. */
 int listen_check_folder(const char *dir, struct err *err) MUST_CHECK;
-/* An fd that holds the lock, or -EBUSY. */
+/* Returns an fd that holds the lock, or -EBUSY. */
 int listen_lock(struct err *err) MUST_CHECK;
 /* Returns a listening fd, non-blocking. *ret_passed: a service manager passed it. */
 int listen_open(bool *ret_passed, struct err *err) MUST_CHECK;

@@ -84,7 +84,7 @@ int keep_prune(struct sbxd *d, const char *id, const struct keep_rule *rule,
 
 /* ---- by the settings ---- */
 
-/* At most two, each by one setting; how many. */
+/* At most two, each by one setting; returns their number. */
 static size_t load_rules(struct keep_rule ret[2])
 {
 	AUTO_SETTINGS struct settings set = {0};

@@ -43,7 +43,7 @@ struct keep {
 
 void keep_init(struct keep *k);
 void keep_done(struct sbxd *d);
-/* Something may be due. */
+/* Starts what is due. */
 void keep_look(struct sbxd *d);
 void keep_on_timer(struct sbxd *d);
 void keep_on_exit(struct sbxd *d);

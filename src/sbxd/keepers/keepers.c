@@ -235,7 +235,7 @@ void keeper_on_timer(struct sbxd *d, const struct loop_event *ev)
 		keeper_reconnect(d, k);
 	if (k->gen != ev->key.gen || !k->kill_at_ms)
 		return;
-	/* At work on its stop: the guest got its time, now the keeper gets a little for itself. */
+	/* Stopping: the guest had its timeout, now the keeper gets a little more. */
 	if (k->sock >= 0 && k->stop_asked_ms && k->last_word_ms > k->stop_asked_ms) {
 		k->stop_asked_ms = 0;
 		k->kill_at_ms = now + KEEPER_GRACE_MS;

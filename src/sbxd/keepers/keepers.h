@@ -37,9 +37,9 @@ struct keeper {
 	bool has_hello, has_state;
 	struct keeper_state state;
 	uint64_t born_ms, last_word_ms;
-	uint64_t ping_ms;	 /* since when an answer is owed; 0: none is */
-	uint64_t silent_wall_ms; /* since when, for people */
-	uint64_t kill_at_ms;	 /* 0: not to be killed */
+	uint64_t ping_ms;	 /* since when an answer is awaited; 0: none */
+	uint64_t silent_wall_ms; /* since when, for users */
+	uint64_t kill_at_ms;	 /* 0: no kill scheduled */
 	uint64_t stop_asked_ms;
 	bool asked_stop, removing;
 	bool seeking;		/* adopted, without a channel yet */
@@ -48,7 +48,7 @@ struct keeper {
 	bool other_build;	/* may be older and lack some messages */
 	struct {
 		uint64_t want, sent, done; /* numbers of changes: see reload.h */
-		uint32_t ask;		   /* under way, 0: none is */
+		uint32_t ask;		   /* under way, 0: none */
 		char why[160];		   /* its error for the last one */
 	} reload;
 	struct keeper_ports *ports; /* its last report; NULL: none yet. See ports.h */
@@ -100,9 +100,9 @@ bool keeper_is_owned(const struct keeper *k);
 int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err *err) MUST_CHECK;
 /* Requests a stop, and kills the keeper if it takes too long. */
 void keeper_stop(struct sbxd *d, struct keeper *k, uint64_t timeout_ms);
-/* Pings when its last word is old and none is owed. */
+/* Pings if its last message is old and no ping is pending. */
 void keeper_freshen(struct keeper *k);
-/* An answer is owed, and there is still hope. */
+/* An answer is awaited and has not timed out. */
 bool keeper_is_pending(const struct keeper *k);
 const char *keeper_status(const struct keeper *k);
 void keeper_detail(const struct keeper *k, char *buf, size_t size);

@@ -6,7 +6,7 @@
 
 #include "keepers.h"
 
-#define KEEPER_FRESH_MS 2000		     /* a word this young needs no ping */
+#define KEEPER_FRESH_MS 2000		     /* a message this recent needs no ping */
 #define KEEPER_HELLO_MS clock_limit_ms(5000) /* from spawn to the first state */
 #define KEEPER_LEAST_STOP_MS clock_limit_ms(2000)
 #define KEEPER_GRACE_MS \
@@ -30,7 +30,7 @@ void ports_push(struct sbxd *d, struct keeper *k);
 void reload_adopted(struct sbxd *d, struct keeper *k);
 /* Sends a due RELOAD, if the channel has room. */
 void reload_push(struct sbxd *d, struct keeper *k);
-/* True when this was the answer to a RELOAD. */
+/* Returns true if this was the answer to a RELOAD. */
 bool reload_on_done(struct sbxd *d, struct keeper *k, uint32_t ask_id, int code, const char *text);
 
 /* keeper_adopt.c: tries again to reach an adopted keeper; frees the slot if no process holds its
@@ -42,7 +42,7 @@ int keeper_spawn_pooled(struct sbxd *d, const struct spec *spec, const struct po
 	struct err *err) MUST_CHECK;
 /* The two directories and spec.json. */
 int keeper_make_folders(const struct spec *spec, char **ret_dir, struct err *err) MUST_CHECK;
-/* True when a process holds the sandbox's lock. */
+/* Returns true if a process holds the sandbox's lock. */
 bool keeper_lock_is_held(const char *id);
 /* Returns true if a process that was started as its keeper, or its child, still has its log open:
  * true from the fork on, before the lock is taken. */
@@ -62,11 +62,11 @@ int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
 
 /* keeper_table.c: also finds keepers in the pool. */
 struct keeper *keeper_find_any(struct sbxd *d, const char *id);
-/* A free slot, filed under id; NULL when the table is full. */
+/* Returns a free slot, stored under id; NULL if the table is full. */
 struct keeper *keeper_new(struct sbxd *d, const char *id);
 void keeper_free(struct sbxd *d, struct keeper *k);
 void keeper_close_channel(struct sbxd *d, struct keeper *k);
-/* Put the fds of a slot into the loop. */
+/* Adds the fds of a slot to the loop. */
 int keeper_watch_channel(struct sbxd *d, struct keeper *k) MUST_CHECK;
 int keeper_watch_exit(struct sbxd *d, struct keeper *k) MUST_CHECK;
 /* Sets the timer for the next due action: another connection attempt, or the kill. */

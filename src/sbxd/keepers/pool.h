@@ -56,7 +56,7 @@ struct pool_seat {
 	bool is_taken; /* a sandbox of the registry has its id */
 	struct pool_class class;
 	uint32_t ask;	       /* of the CLAIM */
-	enum spec_accel accel; /* as the start has decided */
+	enum spec_accel accel; /* as decided by the start */
 };
 
 struct pool {
@@ -68,7 +68,7 @@ struct pool {
 void pool_sweep(struct sbxd *d);
 /* Stops and removes the waiting VMs. */
 void pool_done(struct sbxd *d);
-/* Settings, templates or images may have changed. */
+/* Settings, templates or snapshots may have changed. */
 void pool_look(struct sbxd *d);
 /* A new snapshot exists: a start that failed for lack of one may succeed now. */
 void pool_on_image(struct sbxd *d);

@@ -32,7 +32,7 @@ const struct keeper_port *ports_find_state(const struct keeper *k, const struct 
 	return NULL;
 }
 
-/* Whether the keeper has a socket that is in the way of p. */
+/* Whether a socket of the keeper conflicts with p. */
 static bool has_open(const struct keeper *k, const struct spec_port *p)
 {
 	for (size_t i = 0; k->ports && i < k->ports->n; i++) {

@@ -21,10 +21,10 @@ struct keeper;
 
 /* Returns the state of this port reported by the keeper; NULL: none yet. */
 const struct keeper_port *ports_find_state(const struct keeper *k, const struct spec_port *p);
-/* The name of another sandbox that has it open now; false when none has. */
+/* The name of another sandbox that has it open; false if there is none. */
 bool ports_find_owner(
 	struct sbxd *d, const char *id, const struct spec_port *p, char *buf, size_t n);
-/* Why the port of the sandbox `id` could not be opened: `code` as a sentence. */
+/* Why the port of the sandbox `id` could not be opened: `code` as text. */
 void ports_explain(
 	struct sbxd *d, const char *id, const struct spec_port *p, int code, char *buf, size_t n);
 bool ports_can_send(const struct keeper *k);

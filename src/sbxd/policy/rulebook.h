@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include "rulebook_edit.h"
 
-/* Files in the state directory whose name begins so hold a text to import. */
+/* Files in the state directory with this prefix contain a text to import. */
 #define RULEBOOK_IMPORT_PREFIX "policy.import."
 
 struct rulebook {

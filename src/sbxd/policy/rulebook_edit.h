@@ -32,7 +32,7 @@ bool rulebook_is_preset(const char *name);
 const char *rulebook_preset(const struct rules *rules);
 /* deny-all with its deny rule: no allow rule has an effect. */
 bool rulebook_is_locked(const struct rules *rules);
-/* The preset of one group's name; NULL: the user's own. */
+/* The preset of a group name; NULL: the user's own. */
 const char *rulebook_preset_of_group(const char *group);
 
 const struct rule *rulebook_find(const struct rules *rules, const char *id);
@@ -52,9 +52,9 @@ void rulebook_drop_over(struct rules *rules, uint64_t now_ms);
 /* Replaces the rules of any earlier preset; *preset is empty afterwards. */
 int rulebook_set_preset(
 	struct rules *rules, struct rules *preset, const char *name, struct err *err) MUST_CHECK;
-/* Ids, origins and times for rules that have none. */
+/* Sets ids, origins and times of rules without them. */
 void rulebook_complete(struct rules *rules, const char *origin, uint64_t now_ms);
-/* -EINVAL, naming the line, when two rules have one id. */
+/* Returns -EINVAL with the line if two rules have the same id. */
 int rulebook_check_ids(const struct rules *rules, struct err *err) MUST_CHECK;
 /* Returns a deny rule that covers this allow rule completely and at least as long, or NULL. */
 const struct rule *rulebook_covering_deny(const struct rules *rules, const struct rule *allow);

@@ -48,7 +48,7 @@ struct sbxd {
 	bool activated; /* the socket belongs to the service manager */
 	bool quit;
 	bool failed; /* the spawner exited before sbxd */
-	bool late;   /* the time for replies at the exit is over */
+	bool late;   /* the timeout for replies at exit expired */
 	struct conns *conns;
 	struct journal *journal;
 	struct keep *keep;

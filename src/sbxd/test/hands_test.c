@@ -137,7 +137,7 @@ static void a_keeper_has_its_id_its_channel_and_a_session(void **state)
 	assert_null(strstr(said, "fd 4 "));
 	/* a program that is registered for a credential may be set-uid */
 	assert_non_null(strstr(said, "NoNewPrivs:\t0\n"));
-	/* and the rest of the user's environment stays where it is */
+	/* and the rest of the user's environment is not passed */
 	assert_non_null(strstr(said, "secret none\n"));
 	assert_int_equal(getsid(c.pid), c.pid);
 	assert_int_not_equal(child_parent_of(c.pid), getpid());
@@ -281,7 +281,7 @@ static void a_stranger_is_not_signalled(void **state)
 	end_alike(&other);
 }
 
-/* A process without any word of a keeper in its command line, at the socket of one. */
+/* A process with an unrelated command line that listens at a keeper's socket. */
 static struct hands_child start_listener(const char *folder)
 {
 	struct hands_child c = {.pid = fork()};
@@ -357,7 +357,7 @@ static void a_stranger_with_the_number_of_a_keeper_is_not_signalled(void **state
 	fd = keeper_note_open(ID, &pid);
 	assert_true(fd >= 0 && pid == c.pid);
 	fd_close(&fd);
-	/* the keeper had the number before */
+	/* the keeper had this pid before */
 	assert_int_equal(file_load(path, 64, &said, &n, NULL), 0);
 	assert_int_equal(sscanf(said, "%*d %llu", &start), 1);
 	note = xasprintf("%d %llu\n", (int)c.pid, start - 1);
@@ -526,7 +526,7 @@ static void a_question_out_of_form_ends_the_spawner(void **state)
 	assert_true(has_ended(spawner_pidfd()));
 }
 
-/* Words that sbxd has from keepers and templates. */
+/* Texts that sbxd got from keepers and templates. */
 static void a_wrong_word_is_refused_and_ends_nothing(void **state)
 {
 	static const char *const words[][2] = {{"--help", "tcg"}, {"../../", "tcg"},
@@ -545,7 +545,7 @@ static void a_wrong_word_is_refused_and_ends_nothing(void **state)
 	assert_true(runs(spawner_pidfd()));
 }
 
-/* A jail plan is the keeper's way to start programs; here no program is listed. */
+/* A jail plan is for the keeper's programs; here no program is listed. */
 static void no_other_program_is_started(void **state)
 {
 	char *argv[] = {(char *)"sh", NULL};
@@ -556,7 +556,7 @@ static void no_other_program_is_started(void **state)
 	assert_int_equal(worker_spawn(&plan, &c, NULL), -EPERM);
 }
 
-/* Z5: a home that is read-only was the end of sbxd. */
+/* Regression Z5: sbxd exited if the home was read-only. */
 static void sbxd_is_sealed_without_a_configuration(void **state)
 {
 	pid_t pid = fork();

@@ -52,14 +52,14 @@ struct vault_op {
 	struct vault_item *items;
 	size_t n_items, room;
 	struct vault_status status;
-	struct vault_scanned *scanned; /* of a SCAN, room for it from the start */
+	struct vault_scanned *scanned; /* of a SCAN; allocated at the start */
 	struct vault_done done;
 	/* Replies to the call that waits for it; set by api_vault_ask. */
 	void (*reply)(struct sbxd *d, struct conn *c, struct vault_op *op);
 };
 
 struct vault_link {
-	int listen_fd; /* -1: only a vault that an earlier sbxd started has it */
+	int listen_fd; /* -1: only a vault of an earlier sbxd has it */
 	bool is_listening, has_callers;
 	/* The sbx-vault-run that this sbxd started; -1: none. */
 	struct hands_child child;
@@ -79,7 +79,7 @@ struct vault_link {
 	unsigned n_mute; /* connections in a row that closed without HELLO */
 	struct err why;	 /* of the last start that failed */
 	bool sweep_due, sweep_missed;
-	unsigned n_registered; /* references that were set, ever */
+	unsigned n_registered; /* number of references set so far */
 	uint64_t sweep_until_ms;
 	struct loop_timer timer;
 };

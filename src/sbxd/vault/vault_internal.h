@@ -22,7 +22,7 @@
 
 struct conn;
 
-/* Answered, or it will not be. */
+/* Answered, or failed. */
 void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *text);
 /* Records before the request is sent; with `why`, records that it failed. */
 int vault_op_record(
@@ -35,7 +35,7 @@ bool vault_op_is_change(const struct vault_op *op);
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id);
 int vault_op_send(struct sbxd *d, struct vault_op *op) MUST_CHECK;
 
-/* Whether a question of sbxd's own is open. */
+/* Whether a request of sbxd itself is pending. */
 bool vault_ops_has_own(const struct vault_link *v);
 /* Whether an answer is awaited. */
 bool vault_ops_sent(const struct vault_link *v);

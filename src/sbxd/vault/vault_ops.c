@@ -297,7 +297,7 @@ struct vault_op *vault_ops_next(struct vault_link *v)
 
 		if (op->state != VAULT_OP_QUEUED ||
 			(is_pipe(op) && n_pipes >= VAULT_LINK_MAX_PIPES) ||
-			(op->ask == VAULT_SCAN && n_scans)) /* the vault does one at a time */
+			(op->ask == VAULT_SCAN && n_scans)) /* the vault handles one at a time */
 			continue;
 		if (!best || op->id - best->id > UINT32_MAX / 2)
 			best = op;
