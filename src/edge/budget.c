@@ -14,9 +14,9 @@
 #include "lib/os/jail/jail.h"
 #include "lib/secret/mint/mint.h"
 
-/* Closed is down to this, so that one step more does not begin it again. */
+/* Closes down to this, so that one more step does not trigger it again. */
 #define LOW (EDGE_BUDGET / 16 * 15)
-/* Less than this is not worth a connection. */
+/* A smaller gain does not justify closing a connection. */
 #define MIN_WORTH 4096
 
 /* What one step can add before the next check of the sum: 100 streams of HTTP/2 with their heads
@@ -24,7 +24,7 @@
 #define STREAMS_STEP (H2_MAX_STREAMS * (HTTP_ARENA_SIZE + H2_WINDOW + H2_TAIL_SIZE + 4096))
 #define RECORDS_STEP (NET_MAX_CONNS * 2 * OPEN_RECORDS)
 #define STEP MAX(STREAMS_STEP, RECORDS_STEP)
-/* malloc may have as much again in pieces that it cannot use. */
+/* malloc may hold as much again in unusable fragments. */
 static_assert(2 * (EDGE_BUDGET + STEP) <= JAIL_EDGE_AS, "the budget is used up first");
 
 /* Memory that closing connections does not free: streams of sbx.ctl, names, leaves, asks. */

@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* malloc's own word or two in front of each piece. */
+/* malloc's header of each block. */
 #define OVERHEAD 16
 
 void *__real_malloc(size_t n);

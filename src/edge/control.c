@@ -77,7 +77,7 @@ void control_lost(struct edge *e, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	log_warn("%s", text);
-	/* A keeper that does not read sees the end of the process instead. */
+	/* A keeper that does not read sees the process exit instead. */
 	(void)!edge_send_lost(CONTROL_FD, text);
 	e->control.phase = chan_after(&edge_chan, e->control.phase, EDGE_LOST);
 	control_quit(&e->control, EDGE_EXIT_LOST);

@@ -271,7 +271,7 @@ static int on_open(void *ctx, uint32_t sid, const char *path, uint32_t *ret_slot
 	r = kind == CONN_MAY ? 0 : wire_reply(e->net->port.wire, sid, 200);
 	if (r == 0)
 		r = begin_net(e, c, path);
-	/* The wire resets a stream that is refused. */
+	/* The wire resets a rejected stream. */
 	if (r < 0)
 		conn_over(e, c);
 	return r;

@@ -27,7 +27,7 @@ static bool try_memory(void)
 	return ok;
 }
 
-/* The day's work: memory, the loop, bytes both ways, the clock, a seed for the table of names. */
+/* Ordinary operation: memory, the loop, data both ways, the clock, a seed for the names. */
 static long try_work(int fd)
 {
 	char byte = 'x';

@@ -14,7 +14,7 @@ static struct loop_key key_of(const struct conn *c, enum edge_ev kind)
 	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = c->idx};
 }
 
-/* There is a free place: the caller has counted. */
+/* A slot is free: the caller has counted. */
 struct conn *conn_new(struct edge *e, enum conn_kind kind, uint32_t sid)
 {
 	struct net *net = e->net;

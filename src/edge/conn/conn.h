@@ -22,7 +22,7 @@ struct ask_wait {
 };
 
 void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);
-/* Its question, if not sent yet, is not sent any more. */
+/* Cancels its ask, if not sent yet. */
 void asks_forget(struct edge *e, struct conn *c);
 void asks_flush(struct edge *e);
 /* Removes an answered ask from the table; -EBADMSG if it does not exist. */
@@ -47,12 +47,12 @@ struct conn *conn_find(struct edge *e, uint32_t idx, uint32_t gen);
 #define CONN_ALERT_DENIED 49
 #define CONN_ALERT_NAME 112
 void conn_alert(struct edge *e, struct conn *c, uint8_t alert);
-/* The whole queue in its one or two runs. */
+/* The whole queue as one or two contiguous runs. */
 void conn_runs(const struct bufq *q, struct slice ret[2]);
 
 /* conn.c: operations of the part that has the connection. After conn_reset and conn_end the caller
  * must not use it. */
-/* n bytes of c->in are done with. */
+/* Consumes n bytes of c->in. */
 void conn_eat(struct edge *e, struct conn *c, size_t n);
 static inline size_t conn_room(const struct conn *c)
 {

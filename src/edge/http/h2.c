@@ -56,8 +56,8 @@ static struct conn *stream_of(struct h2 *h, int32_t id)
 	return nghttp2_session_get_stream_user_data(h->session, id);
 }
 
-/* Also each frame that nghttp2 will ignore: data of a stream that is over, extensions.
- * CONTINUATION is junk too: nghttp2 takes few of them for a head. */
+/* Also counts each frame that nghttp2 will ignore: data of a closed stream, extensions.
+ * CONTINUATION is junk too: nghttp2 accepts few of them per head. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
 {
 	struct h2 *h = user;
@@ -193,7 +193,7 @@ static int on_extension_chunk(nghttp2_session *session, const nghttp2_frame_hd *
 
 /* ---- frames to the guest ---- */
 
-/* Each reset that we send is paid for too: a guest may break rules only to be reset. */
+/* Each reset that we send is counted too: a guest may violate rules only to be reset. */
 static int before_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	struct h2 *h = user;
@@ -326,7 +326,7 @@ static void send_all(struct h2 *h)
 	}
 }
 
-/* nghttp2 must not be called any more: its GOAWAY is ours to write, where a frame may begin. */
+/* nghttp2 must not be called any more: edge writes the GOAWAY itself, at a frame boundary. */
 static void end_broken(struct h2 *h)
 {
 	const uint8_t goaway[] = {0, 0, 8, NGHTTP2_GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

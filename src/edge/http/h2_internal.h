@@ -19,7 +19,7 @@
 #include "proxy_internal.h"
 
 #define H2_CONN_WINDOW (H2_MAX_STREAMS * H2_WINDOW)
-/* Bytes of one header block, decompressed: over HTTP_MAX_HEAD it is refused, over this it is a
+/* Size of one header block, decompressed: above HTTP_MAX_HEAD it is rejected, above this it is a
  * bomb. */
 #define H2_MAX_BLOCK (4 * HTTP_MAX_HEAD)
 /* Limits for frames without progress, and resets in either direction: a burst, and a rate per
@@ -81,7 +81,7 @@ void h2_set_timer(struct h2 *h);
 struct conn *h2_stream_new(struct h2 *h, uint32_t id);
 void h2_stream_on_head(struct h2 *h, struct conn *c, bool ended);
 void h2_stream_on_trailers(struct h2 *h, struct conn *c, bool ended);
-/* -ENOBUFS when there is more than the window allows. */
+/* Returns -ENOBUFS if there is more than the window allows. */
 int h2_stream_on_data(struct h2 *h, struct conn *c, struct slice bytes) MUST_CHECK;
 void h2_stream_on_end(struct h2 *h, struct conn *c);
 /* A frame of the stream was sent. */

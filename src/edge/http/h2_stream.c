@@ -73,7 +73,7 @@ int h2_stream_on_data(struct h2 *h, struct conn *c, struct slice bytes)
 		h2_stream_consumed(h->e, c, bytes.n);
 		return 0;
 	}
-	/* nghttp2 notices too, but hands out the frame that was too much first. */
+	/* nghttp2 notices too, but passes the excess frame on first. */
 	if (bufq_put(&c->in, bytes) != bytes.n)
 		return -ENOBUFS;
 	proxy_on_bytes(h->e, c);
@@ -118,7 +118,7 @@ void h2_stream_resume(struct edge *e, struct conn *c)
 {
 	if (!c->stream)
 		return;
-	/* Fails harmlessly when the stream does not wait or is over. */
+	/* Fails harmlessly if the stream does not wait or has ended. */
 	(void)nghttp2_session_resume_data(c->stream->h2->session, (int32_t)c->sid);
 	h2_touch(c->stream->h2);
 }

@@ -26,7 +26,7 @@
 /* http.c */
 /* The first bytes are HTTP: starts the HTTP engine; c->target is unchanged. */
 void http_begin(struct edge *e, struct conn *c);
-/* To the engine that has it: proxy.c's or h2.c's. */
+/* Calls the engine that has the connection: proxy.c's or h2.c's. */
 void http_on_bytes(struct edge *e, struct conn *c);
 void http_on_room(struct edge *e, struct conn *c);
 /* Frees c->proxy and c->h2. */

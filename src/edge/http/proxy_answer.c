@@ -240,7 +240,7 @@ static enum proxy_step on_bytes(struct edge *e, struct conn *c, struct slice in)
 	return PROXY_AGAIN;
 }
 
-/* Straight from the socket into the bytes for the guest. */
+/* Reads from the socket directly into the output for the guest. */
 static ssize_t fill_data(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;

@@ -51,7 +51,7 @@ enum proxy_step proxy_read_answer(struct edge *e, struct conn *c);
 enum proxy_step proxy_on_fd_end(struct edge *e, struct conn *c, ssize_t r);
 
 /* proxy_refuse.c */
-/* The request could not be read, or its names do not agree. */
+/* The request could not be parsed, or its names do not match. */
 enum proxy_step proxy_refuse(struct edge *e, struct conn *c, const struct http_fault *fault);
 enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_verdict *verdict);
 /* Allowed, but failed: 403 if egress denied it by its own copy of the policy. */

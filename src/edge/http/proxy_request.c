@@ -284,7 +284,7 @@ static enum proxy_step on_body_event(struct edge *e, struct conn *c, const struc
 	return PROXY_AGAIN;
 }
 
-/* As much of the body as the guest has sent and the socket takes. Once egress takes no more, the
+/* Sends as much of the body as is available and the socket accepts. Once egress reads no more, the
  * body is not read further: its answer decides. */
 enum proxy_step proxy_send_body(struct edge *e, struct conn *c)
 {

@@ -11,7 +11,7 @@
 #include "http.h"
 #include "lib/wire/http/deny.h"
 
-/* A body up to this size is read and dropped after a refusal, so that the connection lives on. */
+/* A body up to this size is read and dropped after a denial, so that the connection persists. */
 #define PROXY_MAX_DISCARD 65536
 /* Size of a read at the start of frames; the data of a frame bypasses this buffer. */
 #define PROXY_READ 4096
@@ -49,8 +49,8 @@ struct proxy_exchange {
 	bool writable;
 	bool deaf; /* egress reads no more; its answer may still arrive */
 	bool shut;
-	uint8_t data_head[CANON_FRAME_HEADER]; /* of the DATA frame under way */
-	size_t n_data_head;		       /* the last bytes of it, unsent */
+	uint8_t data_head[CANON_FRAME_HEADER]; /* of the current DATA frame */
+	size_t n_data_head;		       /* its last unsent bytes */
 	size_t data_left;		       /* unsent bytes at the front of c->in */
 
 	/* From egress. */
@@ -78,8 +78,8 @@ struct proxy_tongue {
 	int (*say_refusal)(struct edge *e, struct conn *c, struct slice text);
 	/* Whether all earlier output was sent, so that more may be read. */
 	bool (*flush)(struct edge *e, struct conn *c);
-	/* Other requests of the connection continue, but none may follow them. NULL where the end
-	 * of this one is the end of the connection. */
+	/* Other requests of the connection continue, but none may follow. NULL if the end of this
+	 * one ends the connection. */
 	void (*go_away)(struct edge *e, struct conn *c);
 };
 

@@ -26,12 +26,12 @@ struct h2_stream;
 enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_MAY, CONN_DNS, CONN_AGENT, CONN_STREAM };
 
 enum conn_state {
-	CONN_SNIFFING, /* no target is decided yet; first bytes are waited for */
+	CONN_SNIFFING, /* no target yet; waiting for the first data */
 	CONN_ASKED,    /* the keeper decides about the tunnel */
 	CONN_OPENING,  /* egress connects */
 	CONN_CHECKING, /* open; the guest's first bytes are being checked */
 	CONN_TUNNEL,   /* bytes pass */
-	CONN_SHAKING,  /* the guest's TLS handshake with us */
+	CONN_SHAKING,  /* TLS handshake of the guest with edge */
 	CONN_HTTP,     /* the HTTP engine has it */
 	CONN_H2,       /* the HTTP/2 engine has it */
 	CONN_ENDING,   /* sends `out`, then ends */
@@ -50,8 +50,8 @@ struct conn {
 	enum conn_state state;
 	enum edge_via via;
 	enum edge_proto proto; /* as far as detected */
-	uint32_t idx;	       /* its place in the table */
-	uint32_t sid, gen;     /* sid is 0 when the stream is over */
+	uint32_t idx;	       /* its slot in the table */
+	uint32_t sid, gen;     /* sid is 0 after the end of the stream */
 	struct conn_target target;
 	uint32_t synth_id; /* held while it is the source of the target */
 	bool holds_synth;
@@ -72,7 +72,7 @@ struct conn {
 	size_t n_may, n_seen;
 	struct proxy *proxy;	  /* CONN_HTTP */
 	struct h2 *h2;		  /* CONN_H2 */
-	struct h2_stream *stream; /* CONN_STREAM: its place in the other connection */
+	struct h2_stream *stream; /* CONN_STREAM: its slot in the other connection */
 	/* If TLS is intercepted: `in` and `out` are then the plain data. */
 	struct open *open;
 	const struct host *sni; /* name in its ClientHello; NULL: none */
@@ -83,7 +83,7 @@ struct conn {
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
 	bool over_udp;		     /* CONN_DNS: limits the size of the answer */
 	bool answered;		     /* the guest's CONNECT got its 200 */
-	bool server_spoke;	     /* the guest has got bytes of the server */
+	bool server_spoke;	     /* the guest got data of the server */
 	uint64_t n_pulled;	     /* by the guest, and its value when the timer was set */
 	uint64_t n_pulled_then;
 	struct conn *next_room; /* in the list of connections with room */

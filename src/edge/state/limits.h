@@ -21,8 +21,8 @@
 #define NET_MAX_CONNS WIRE_NET_STREAMS
 #define CONN_OUT 65536
 #define CONN_SNIFF_MS 250    /* silence after which a redirected connection is asked about */
-#define CONN_OPEN_MS 120000  /* for egress to connect: longer than all it tries itself */
-#define CONN_END_MS 120000   /* for the last bytes to move a little */
+#define CONN_OPEN_MS 120000  /* for egress to connect: longer than all its own attempts */
+#define CONN_END_MS 120000   /* without progress of the last data */
 #define PROXY_HEAD_MS 30000  /* for a request's head to be complete */
 #define PROXY_IDLE_MS 120000 /* between two requests */
 /* So few that all their verdicts, each with an fd, fit into the keeper's socket in any case. */

@@ -23,7 +23,7 @@ struct port {
 	void (*on_fed)(struct edge *e); /* after each wire_feed; may be NULL */
 };
 
-/* A question that the keeper has not answered. */
+/* An unanswered ask. */
 struct asked {
 	bool used, fault;
 	enum edge_ask_kind kind;
@@ -37,7 +37,7 @@ struct net {
 	struct conn *conns[NET_MAX_CONNS];
 	uint32_t n_conns, n_most; /* current, and maximum since memory was returned */
 	uint32_t next_free, next_gen;
-	struct conn *room; /* pulled from, so that an engine is due */
+	struct conn *room; /* data was pulled, so an engine is due */
 	struct asked asked[NET_ASKS];
 	uint32_t n_asked, next_ask;
 	struct ask_wait *first_wait, *last_wait;

@@ -14,8 +14,8 @@
 #define HOST NET_RIG_HOST
 #define MIB (1024 * 1024)
 #define KIB 1024
-#define MOST 1270 /* connections of the attacker: all but a few places */
-#define MANY 600  /* exchanges that are full in both directions */
+#define MOST 1270 /* connections of the attacker: all but a few slots */
+#define MANY 600  /* exchanges with full queues in both directions */
 /* Text, stacks and memory that malloc has not returned, above what is counted. */
 #define AROUND (32 * MIB)
 
@@ -93,7 +93,7 @@ static void assert_alive(struct net_rig *n, struct net_conn *small, struct net_w
 	net_say(n, small, "ping", 4);
 	way_say(w, "pong", 4);
 	net_until(n, small->side.n_got == got + 4 && w->side.n_got == sent + 4);
-	/* And a new one. */
+	/* And a new connection. */
 	net_say(n, c, get, strlen(get));
 	to = allow_request(n);
 	way_say_head(to, 204, HTTP_BODY_NONE, 0);
@@ -156,7 +156,7 @@ static void test_a_byte_for_each(void **state)
 	net_free(n);
 }
 
-/* A request whose body the server does not take, and an answer that the guest does not read. */
+/* A request whose body the server does not read, and an answer that the guest does not read. */
 static void fill_exchange(struct net_rig *n)
 {
 	static const char post[] = "POST http://" HOST "/ HTTP/1.1\r\nHost: " HOST

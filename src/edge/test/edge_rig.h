@@ -64,7 +64,7 @@ void rig_free(struct rig *r);
 /* CONFIG and READY. */
 void rig_up(struct rig *r);
 void rig_config(struct rig *r, uint32_t ready_ms);
-/* CONFIG with the CA of an edge before. */
+/* CONFIG with the CA of an earlier edge. */
 void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca);
 struct rig_client *rig_open(struct rig *r, const char *path, uint64_t total);
 /* The same over TCP, as a connection to a published port. */

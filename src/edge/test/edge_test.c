@@ -66,7 +66,7 @@ static void test_64_mib_each_way(void **state)
 	print_message("64 MiB each way: %u ms\n", (unsigned)(clock_mono_ms() - at));
 }
 
-/* The seccomp list must hold however libc gets its memory. */
+/* The seccomp list must suffice however libc allocates memory. */
 static void test_under_other_mallocs(void **state)
 {
 	static char *const envs[][2] = {
@@ -210,7 +210,7 @@ static void test_published_connection(void **state)
 	size_t n;
 
 	rig_up(r);
-	/* Everything is over in the guest long before the client reads. */
+	/* Everything has ended in the guest long before the client reads. */
 	c = rig_open_tcp(r, "/late", 200 * 1024);
 	c->paused = true;
 	rig_until(r, r->n_streams == 1 && r->streams[0].closed);
@@ -230,7 +230,7 @@ static void test_published_connection(void **state)
 	rig_until(r, c->closed);
 	assert_int_equal(end_of(r, c, &n), -ECONNRESET);
 
-	/* A client that is cut off, and edge itself. */
+	/* A client that is disconnected, and edge itself. */
 	c = rig_open_tcp(r, "/hold", 0);
 	rig_until(r, c->opened);
 	assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},

@@ -130,7 +130,7 @@ static void test_last_bytes_are_delivered(void **state)
 	struct net_way *w = net_raw_tunnel(n, &c);
 
 	w->side.paused = w->side.end = w->side.check = true;
-	c->side.endless = 260000; /* more than a socket takes, less than that and a window */
+	c->side.endless = 260000; /* more than a socket holds, less than that plus a window */
 	c->side.end = true;
 	wire_resume(n->guest, c->sid);
 	net_until(n, c->closed);
@@ -202,7 +202,7 @@ static void test_reset_in_each_state(void **state)
 	net_free(n);
 }
 
-/* A connection that is reset before its verdict still has its place. */
+/* A connection that is reset before its verdict still has its slot. */
 static void test_unanswered_count(void **state)
 {
 	struct net_rig *n = net_new();
@@ -259,14 +259,14 @@ static void test_keeper_is_wrong(void **state)
 {
 	static const struct {
 		bool allowed, fd;
-		int id; /* added to the right one */
+		int id; /* added to a valid one */
 		const char *path;
 	} rows[] = {
 		{true, false, 1, "/dns/udp"},  /* unknown */
-		{true, false, 64, "/dns/udp"}, /* the right place, another time */
+		{true, false, 64, "/dns/udp"}, /* a valid slot of an earlier generation */
 		{true, true, 0, "/dns/udp"},   /* a socket for DNS */
 		{true, false, 0, "tunnel"},    /* none for a tunnel */
-		{true, true, 0, "fault"},      /* yes to a fault */
+		{true, true, 0, "fault"},      /* allows a fault */
 		{true, false, 0, "fault"},
 	};
 
@@ -357,7 +357,7 @@ static void test_floods(void **state)
 	FLOOD("\0\0\5\2\0\0\0\0\1\0\0\0\0\1", "not used");		     /* PRIORITY */
 }
 
-/* Opens and resets as fast as it can. */
+/* Opens and resets as fast as possible. */
 static void test_rapid_reset(void **state)
 {
 	struct net_rig *n = net_new();

@@ -37,7 +37,7 @@ static void side_say(struct net_side *s, const void *p, size_t n)
 	s->n_send += n;
 }
 
-/* The next bytes to send, at most n; 0 when there are none now. */
+/* The next data to send, at most n; 0 if there is none now. */
 static size_t side_next(const struct net_side *s, uint8_t *buf, size_t n)
 {
 	size_t left = s->n_send - s->sent;

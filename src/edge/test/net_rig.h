@@ -99,7 +99,7 @@ bool net_got_text(const struct net_side *s, const char *text);
 /* Returns the newest ask if it matches and is unanswered, else NULL. */
 struct net_ask *net_asked(
 	struct net_rig *n, enum edge_ask_kind kind, const char *host, uint16_t port);
-/* The newest, when it has a fault with this text inside; answered by no. */
+/* The newest ask, if its fault contains this text; answered with a denial. */
 bool net_faulted(struct net_rig *n, const char *text);
 /* Answers; for a tunnel returns egress's end, with the head read. */
 struct net_way *net_allow(struct net_rig *n, struct net_ask *a);

@@ -287,7 +287,7 @@ void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes)
 {
 	size_t n = bufq_put(&c->open->in, bytes);
 
-	/* lib/wire/wire lets no more in than the window, which is the size of the queue. */
+	/* lib/wire/wire limits the data to the window, which is the size of the queue. */
 	assert(n == bytes.n);
 	go_on(e, c);
 }
@@ -343,7 +343,7 @@ static int make_record(struct conn *c)
 	return 0;
 }
 
-/* The next record, when there is one to make. */
+/* Returns the next record, if there is data. */
 static int fill_out(struct conn *c)
 {
 	struct open *o = c->open;
@@ -359,8 +359,7 @@ static int fill_out(struct conn *c)
 	return 0;
 }
 
-/* 0, the end of the stream, without close_notify in front of it is a cut that the guest's TLS
- * sees. */
+/* 0, end of stream, without a preceding close_notify is a cut that the guest's TLS detects. */
 ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n)
 {
 	struct open *o = c->open;

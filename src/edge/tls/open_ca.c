@@ -9,7 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-/* In the order of our choice, as ALPN writes them. */
+/* In our order of preference, in ALPN format. */
 static const uint8_t protocols[] = "\2h2\10http/1.1";
 
 /* A client that offers only other protocols gets an alert; one that offers none uses HTTP/1.1. */

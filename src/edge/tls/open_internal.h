@@ -25,7 +25,7 @@ struct open {
 	size_t n_taken;	   /* bytes of in that TLS consumed and that are not returned yet */
 	struct host sni;   /* when the conn's sni points here */
 	bool in_end;	   /* no data follows `in` */
-	bool said_goodbye; /* close_notify is in out, or was */
+	bool said_goodbye; /* close_notify is or was in out */
 	bool broken;	   /* by an error: only the rest of out is sent */
 };
 

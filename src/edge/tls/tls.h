@@ -26,7 +26,7 @@ int opener_tell(const struct opener *o, int sock) MUST_CHECK;
 void open_begin(struct edge *e, struct conn *c, const struct hello *h);
 void open_on_bytes(struct edge *e, struct conn *c, struct slice bytes);
 void open_on_end(struct edge *e, struct conn *c);
-void open_on_room(struct edge *e, struct conn *c); /* pulled from, or c->in was eaten from */
+void open_on_room(struct edge *e, struct conn *c); /* data was pulled, or consumed from c->in */
 void open_on_timer(struct edge *e, struct conn *c);
 ssize_t open_pull(struct conn *c, uint8_t *buf, size_t n);
 void open_deafen(struct edge *e, struct conn *c); /* drops input of the guest */

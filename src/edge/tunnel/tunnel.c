@@ -279,7 +279,7 @@ static void put_in(struct conn *c, struct slice bytes)
 {
 	size_t n = bufq_put(&c->in, bytes);
 
-	/* lib/wire/wire lets no more in than the window, which is the size of the queue. */
+	/* lib/wire/wire limits the data to the window, which is the size of the queue. */
 	assert(n == bytes.n);
 }
 

@@ -36,7 +36,7 @@ void bridge_free(struct edge *e, struct bridge *b)
 	*b = (struct bridge){.gen = (gen + 1) & 0xffffff, .fd = -1};
 }
 
-/* Everything of the bridge but its last word to the keeper is over. */
+/* Frees everything of the bridge except its last report to the keeper. */
 static void finish_bridge(struct edge *e, struct bridge *b, enum edge_reason reason)
 {
 	if (b->stream)
@@ -215,7 +215,7 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 	if ((size_t)r == bytes.n)
 		return;
 	put = bufq_put(&b->to_host, slice_of(bytes.p + r, bytes.n - (size_t)r));
-	/* lib/wire/wire lets no more in than the window, which is the size of to_host. */
+	/* lib/wire/wire limits the data to the window, which is the size of to_host. */
 	assert(put == bytes.n - (size_t)r);
 }
 

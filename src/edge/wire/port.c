@@ -63,7 +63,7 @@ void port_feed(struct edge *e, struct port *p, struct slice bytes)
 		lost_protocol(e, p);
 }
 
-/* Fills the buffer of outgoing bytes; whether there are any. */
+/* Fills the output buffer; returns true if it has data. */
 static bool fill_out(struct edge *e, struct port *p)
 {
 	ssize_t n;

@@ -21,7 +21,7 @@
 #define MAX_LINES 16
 #define MAX_EXCHANGES 256
 #define CLIENT_MS 30000
-/* More than this is not read from a client before the wire has carried it. */
+/* No more than this is read from a client before the wire has forwarded it. */
 #define MAX_AHEAD 262144
 
 /* One connection of a client. */

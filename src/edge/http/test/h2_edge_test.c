@@ -128,7 +128,7 @@ static void web_pump(struct web *w)
 			w->cl->n_got);
 		w->cl->n_got = 0;
 	}
-	/* TLS takes everything: do not give it more than the wire carries. */
+	/* TLS accepts everything: pass no more than the wire carries. */
 	for (unsigned i = 0; i < 16 && BIO_ctrl_pending(w->cl->to) < 65536 &&
 			     (n = nghttp2_session_mem_send(w->session, &p)) > 0;
 		i++)

@@ -130,10 +130,10 @@ static void made_to_reset(void **state)
 			send_get(r, id);
 			if (how == 0) /* after the end of the stream */
 				h2_rig_frame(r, NGHTTP2_DATA, 0, id, slice_of("x", 1));
-			else if (how == 1) /* a window that overflows */
+			else if (how == 1) /* a window overflow */
 				h2_rig_frame(r, NGHTTP2_WINDOW_UPDATE, 0, id,
 					slice_of("\x7f\xff\xff\xff", 4));
-			else /* no window at all */
+			else /* no window update */
 				h2_rig_frame(
 					r, NGHTTP2_WINDOW_UPDATE, 0, id, slice_of("\0\0\0\0", 4));
 			h2_rig_turn(r);
@@ -550,7 +550,7 @@ static void what_is_not_http2_ends_at_once(void **state)
 	must_be_over(r);
 }
 
-/* Bytes in any cut are the same bytes. */
+/* The split of the data does not matter. */
 static void one_byte_at_a_time(void **state)
 {
 	struct h2_rig *r = h2_rig_new(false);

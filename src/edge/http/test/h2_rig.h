@@ -63,7 +63,7 @@ struct h2_rig {
 	bool stalled; /* the guest's program reads no body */
 	size_t reads; /* bytes that the guest still takes; SIZE_MAX: all */
 	uint8_t *up;
-	size_t n_up; /* bytes of the guest that are on their way */
+	size_t n_up; /* data of the guest in transit */
 	/* Output of edge: frames by type, and the last codes of GOAWAY and RST_STREAM. */
 	unsigned n_frames[RIG_TYPES];
 	uint32_t goaway, reset;
@@ -75,20 +75,20 @@ struct h2_rig {
 		struct edge_ask ask;
 	} asks[RIG_ASKS];
 	unsigned n_asks, n_asked, n_faults;
-	int decide;	    /* 0: by hand, 1: yes, -1: no, 2: no to paths with "no" */
+	int decide;	    /* 0: by hand, 1: allow, -1: deny, 2: deny paths with "no" */
 	const char *reason; /* of a denial; NULL: none */
 	struct edge_ask last;
 	char fault[EDGE_MAX_TEXT];
 	struct rig_way ways[RIG_STREAMS];
 	unsigned n_ways;
-	size_t most_held; /* the most that waited in queues of edge */
+	size_t most_held; /* maximum in queues of edge */
 };
 
-/* client: false when the test writes the bytes itself. */
+/* client: false if the test writes the data itself. */
 struct h2_rig *h2_rig_new(bool client);
 void h2_rig_free(struct h2_rig *r);
 void h2_rig_turn(struct h2_rig *r);
-/* The connection; NULL when it is over. */
+/* The connection; NULL if it has ended. */
 struct conn *h2_rig_conn(struct h2_rig *r);
 /* Sends a request; `more` is a NULL-terminated list of names and values. SIZE_MAX: no body. */
 struct rig_stream *h2_rig_open(struct h2_rig *r, const char *method, const char *path,

@@ -149,7 +149,7 @@ static void head_has_no_content(void **state)
 	h2_rig_turn(r);
 	assert_string_equal(s->head, ":status: 200\ncontent-length: 1234\n");
 	assert_true(s->closed && s->error == 0 && s->n_got == 0);
-	/* A refusal has none either. */
+	/* A denial has none either. */
 	r->decide = -1;
 	s = h2_rig_open(r, "HEAD", "/b", SIZE_MAX, NULL);
 	h2_rig_turn(r);
@@ -471,7 +471,7 @@ static void a_guest_that_does_not_read(void **state)
 		assert_int_equal(s[i]->n_got, large);
 		assert_true(s[i]->closed && s[i]->error == 0 && !s[i]->is_wrong);
 	}
-	/* The same when the connection itself is not read. */
+	/* The same if the connection itself is not read. */
 	r->reads = 0;
 	s[0] = h2_rig_get(r, "/again");
 	h2_rig_turn(r);
@@ -487,7 +487,7 @@ static void a_guest_that_does_not_read(void **state)
 	h2_rig_free(r);
 }
 
-/* Heads wait in the library, so there is one of a stream at a time. */
+/* Heads wait in the library, so each stream has one at a time. */
 static void heads_wait_for_the_guest(void **state)
 {
 	static char value[60000];

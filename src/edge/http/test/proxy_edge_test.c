@@ -85,7 +85,7 @@ static void test_requests_of_one_connection(void **state)
 	net_free(n);
 }
 
-/* Caught, inside a CONNECT, and to the proxy: the same questions and the same bytes. */
+/* Redirected, inside a CONNECT, and to the proxy: the same asks and the same data. */
 static void test_three_ways_are_one(void **state)
 {
 	static const char plain[] = "GET /a HTTP/1.1\r\nHost: " HOST "\r\n\r\n";

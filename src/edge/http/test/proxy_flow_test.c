@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP engine between guest and egress: bodies, answers, back-pressure, and either side
- * going away or lying. */
+/* The HTTP engine between guest and egress: bodies, answers, back-pressure, and disconnects or
+ * violations of either side. */
 #include "proxy_rig.h"
 
 #include <setjmp.h>

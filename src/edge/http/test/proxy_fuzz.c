@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum what {
 	GUEST_SAYS,
 	EGRESS_SAYS,  /* raw */
-	EGRESS_FRAME, /* a right header in front; the first byte is the kind */
+	EGRESS_FRAME, /* with a valid header; the first byte is the kind */
 	EGRESS_OK,    /* the right answer */
 	KEEPER_YES,
 	KEEPER_NO,

@@ -25,7 +25,7 @@ enum proxy_rig_end { RIG_OPEN, RIG_ENDED, RIG_RESET, RIG_CONNECT };
 
 struct proxy_rig {
 	struct edge edge; /* first: the conn_* functions find the rig by it */
-	struct conn *c;	  /* NULL when it is over */
+	struct conn *c;	  /* NULL after its end */
 	enum proxy_rig_end end;
 	int epfd;
 
@@ -44,7 +44,7 @@ struct proxy_rig {
 	uint16_t fault_port;
 	uint64_t timer_ms;
 	bool was_head[RIG_MAX_ASKS]; /* which of the first requests were HEAD */
-	int decide;		     /* 0: by hand; 1: yes; -1: no; 2: yes without a socket */
+	int decide;		     /* 0: by hand; 1: allow; -1: deny; 2: allow without a socket */
 	uint32_t n_denied;
 	struct host connect_host;
 	uint16_t connect_port;
@@ -62,8 +62,8 @@ struct proxy_rig {
 	bool websocket;
 	struct proxy_rig_bytes seen; /* requests as written to an origin */
 	size_t n_requests, n_raw, n_bad;
-	size_t begun, n_whole; /* bytes of `seen` before the last request, and with it when whole */
-	/* Called for each whole request; answers it. */
+	size_t begun, n_whole; /* bytes of `seen` before and with the last request */
+	/* Called for each complete request; answers it. */
 	void (*answer)(struct proxy_rig *r);
 };
 
@@ -85,5 +85,5 @@ void proxy_rig_data(struct proxy_rig *r, struct slice bytes);
 void proxy_rig_finish(struct proxy_rig *r, const char *trailer, const char *value);
 /* An answer that ends the request: 200 without content, or 101. */
 void proxy_rig_ok(struct proxy_rig *r);
-/* lib/rules/policy's canonical form, as the engine has it. */
+/* lib/rules/policy's canonical form, as in the engine. */
 int proxy_rig_host(struct slice text, char *buf, size_t size);

@@ -218,7 +218,7 @@ static void wrong_names_are_421_and_the_end(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		struct proxy_rig *r = fixed();
 
-		/* As the second of the connection: the first was in order. */
+		/* As the second of the connection: the first was valid. */
 		proxy_rig_say(r, get);
 		proxy_rig_say(r, wrong[i]);
 		assert_int_equal(r->n_asks, 1);
@@ -439,7 +439,7 @@ static void time_runs_out(void **state)
 	proxy_rig_say(r, "G");
 	assert_int_equal(r->timer_ms, PROXY_HEAD_MS);
 	r->timer_ms = 7;
-	proxy_rig_say(r, "ET / HTTP/1.1\r\n"); /* does not start the time again */
+	proxy_rig_say(r, "ET / HTTP/1.1\r\n"); /* does not restart the timeout */
 	assert_int_equal(r->timer_ms, 7);
 	proxy_rig_timer(r);
 	assert_non_null(strstr(got(r), "HTTP/1.1 408 Request Timeout\r\n"));

@@ -273,7 +273,7 @@ static void test_websocket_whose_guest_is_cut(void **state)
 
 	net_end(n, cl->c);
 	client_until(cl, w->side.eof);
-	/* Both directions are over, not the guest's alone. */
+	/* Both directions have ended, not only the guest's. */
 	client_until(cl, send(w->fd, "x", 1, MSG_NOSIGNAL) < 0);
 	client_until(cl, cl->c->closed);
 	client_free(cl);

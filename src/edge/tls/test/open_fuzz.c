@@ -84,7 +84,7 @@ static void on_data(void *ctx, uint32_t sid, uint32_t slot, struct slice bytes)
 {
 	if (f.established)
 		(void)BIO_write(f.from, bytes.p, (int)bytes.n);
-	/* The answer to the CONNECT, which is alone: TLS of the guest has not begun. */
+	/* The answer to the CONNECT comes alone: the guest's TLS has not begun. */
 	f.established = true;
 	if (f.paused)
 		f.unread += bytes.n;

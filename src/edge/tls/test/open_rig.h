@@ -23,7 +23,7 @@ struct client_plan {
 	SSL_SESSION *session; /* to resume */
 	int version;	      /* 0: any */
 	uint16_t port;	      /* 443 when 0 */
-	bool caught;	      /* the connection was caught on its way */
+	bool caught;	      /* the connection was redirected */
 	bool distrust;	      /* the sandbox CA is not trusted */
 };
 
@@ -35,8 +35,8 @@ struct client {
 	BIO *from, *to;
 	bool shaken, goodbye; /* goodbye: close_notify was received */
 	bool cut;	      /* closed without close_notify */
-	int error;	      /* the reason by which TLS failed; 0 */
-	bool held;	      /* bytes for the wire stay in `to` */
+	int error;	      /* error of a TLS failure; 0 */
+	bool held;	      /* data for the wire stays in `to` */
 	size_t crumb;	      /* not 0: sent in pieces of this size */
 	uint8_t *got;
 	size_t n_got;

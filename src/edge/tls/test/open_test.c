@@ -17,7 +17,7 @@
 
 static const char get[] = "GET /a HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
 
-/* Both versions, by CONNECT and caught: the same questions, and requests with https. */
+/* Both versions, by CONNECT and redirected: the same asks, and https requests. */
 static void test_requests_inside(void **state)
 {
 	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -42,7 +42,7 @@ static void test_requests_inside(void **state)
 		way_answer(w, "two");
 		client_until(cl, client_got_text(cl, "content-length: 3\r\n\r\ntwo"));
 		assert_true(client_got_text(cl, "content-length: 3\r\n\r\none"));
-		/* The guest's goodbye between two requests is answered by ours. */
+		/* The guest's close_notify between two requests is answered. */
 		client_goodbye(cl);
 		client_until(cl, cl->goodbye && cl->c->side.eof);
 		net_end(n, cl->c);
@@ -237,7 +237,7 @@ static void test_refusals_inside(void **state)
 	struct net_rig *n = net_new();
 	struct client *cl = client_up(n, &(struct client_plan){0});
 
-	/* A rule's no is about the request. */
+	/* A denial by a rule applies to the request. */
 	client_say_text(cl, get);
 	client_until(cl, net_asked(n, EDGE_ASK_HTTP, HOST, 443));
 	net_deny(n, net_asked(n, EDGE_ASK_HTTP, HOST, 443), "");
@@ -245,7 +245,7 @@ static void test_refusals_inside(void **state)
 	client_say_text(cl, get);
 	way_answer(client_allow(cl, "GET", "/a"), "still here");
 	client_until(cl, client_got_text(cl, "still here"));
-	/* A reason is about the connection. */
+	/* A denial with a reason applies to the connection. */
 	client_say_text(cl, get);
 	client_until(cl, net_asked(n, EDGE_ASK_HTTP, HOST, 443));
 	net_deny(n, net_asked(n, EDGE_ASK_HTTP, HOST, 443), "its credential was removed");
@@ -344,7 +344,7 @@ static void test_no_second_handshake(void **state)
 	client_until(cl, cl->error);
 	assert_int_equal(cl->error, SSL_R_NO_RENEGOTIATION);
 	client_free(cl);
-	/* New keys are another matter. */
+	/* A key update is not a renegotiation. */
 	cl = client_up(n, &(struct client_plan){.version = TLS1_3_VERSION});
 	for (unsigned i = 0; i < 50; i++) {
 		assert_int_equal(SSL_key_update(cl->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
@@ -407,7 +407,7 @@ static void test_the_next_edge_has_the_same_ca(void **state)
 	net_free(n);
 }
 
-/* Only for a tunnel, and only by a yes. */
+/* Only for a tunnel, and only if allowed. */
 static void test_opened_for_what_cannot_be(void **state)
 {
 	struct net_rig *n = net_new();
