@@ -154,7 +154,7 @@ static int answer_policy(struct egress *e, struct ipc_msg *msg)
 		return r;
 	r = fd_load(msg->fd, RULES_MAX_BYTES, &text, &n);
 	policy_free(e->policy);
-	/* no text is a policy with a fault, which denies everything */
+	/* an empty text is an invalid policy, which denies everything */
 	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);
 	set_loaded(e, msg->id, r < 0 ? err_text(NULL, r) : policy_fault(e->policy));
 	/* In this order: after LOADED, no forbidden connection is left. */

@@ -24,7 +24,7 @@ extern const struct control_ops egress_control;
 void control_report(struct egress *e, struct exchange *x);
 /* Ends exchanges that the current policy denies. */
 void control_recheck(struct egress *e);
-/* Tries again to give connections away. */
+/* Tries again to pass connections on. */
 void control_again(struct egress *e);
 
 /* exchange.c */

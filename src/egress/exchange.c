@@ -16,7 +16,7 @@ static void drop_fd(struct egress *e, int *fd)
 	fd_close(fd);
 }
 
-/* Everything but the way to edge. */
+/* Everything except the output to edge. */
 static void drop_origin(struct egress *e, struct exchange *x)
 {
 	dial_free(e, x);

@@ -14,7 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/os/jail/selftest.h"
 
-/* The day's work: memory, sockets, a connection (to a closed port), bytes through a pipe. */
+/* Ordinary operation: memory, sockets, a connection (to a closed port), data through a pipe. */
 static long try_work(int fd)
 {
 	const struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};

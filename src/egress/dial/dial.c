@@ -130,7 +130,7 @@ static void note_failure(struct dial *d, unsigned i, int err)
 	}
 }
 
-/* Whether the try is under way or over with success. */
+/* Whether the attempt is under way or succeeded. */
 static bool start_try(struct egress *e, struct exchange *x, unsigned i)
 {
 	struct dial *d = x->dial;
@@ -206,7 +206,7 @@ static void go_on(struct egress *e, struct exchange *x)
 		give_up(e, x);
 }
 
-/* The families take turns, IPv6 first. */
+/* The families alternate, IPv6 first. */
 static void begin_tries(struct egress *e, struct exchange *x)
 {
 	struct dial *d = x->dial;
@@ -411,8 +411,8 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 
 static const uint8_t loopback_v4[4] = {127, 0, 0, 1};
 
-/* The proxy resolves; an address that the guest named is checked anyway, and so is the name
- * that is one everywhere: many proxies run on this host. */
+/* The proxy resolves; an address from the guest is checked anyway, and so is localhost: many
+ * proxies run on this host. */
 static bool is_named_refused(const struct egress *e, const struct exchange *x, struct addr *ret,
 	struct policy_decision *decision)
 {
@@ -420,7 +420,7 @@ static bool is_named_refused(const struct egress *e, const struct exchange *x, s
 
 	if (!x->host.is_addr && !host_is_localhost(&x->host))
 		return false;
-	op.is_own = false; /* that is the proxy's connection */
+	op.is_own = false; /* that is the connection to the proxy */
 	*ret = x->host.is_addr ? x->host.addr : addr_from_v4(loopback_v4);
 	policy_decide_address(e->policy, &op, ret, decision);
 	return !decision->allowed;

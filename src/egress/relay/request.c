@@ -134,7 +134,7 @@ static enum step put_head(
 		t->is_said = t->is_said || resp->status >= 200;
 		return STEP_MOVED;
 	}
-	/* From here on bytes pass as they are, both ways. */
+	/* From here on data passes unmodified, both ways. */
 	if (canon_flow_switch(&t->up) < 0 || t->frames.n_head > 0)
 		return fail_origin(e, x, "data was sent before the websocket response");
 	out_put_wr(&x->to_edge, &wr);

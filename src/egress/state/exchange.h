@@ -26,7 +26,7 @@ enum exchange_state {
 
 struct dial {
 	uint16_t port;
-	bool is_checked; /* against the policy; not a pin, not the proxy */
+	bool is_checked; /* against the policy; not for a pin or the proxy */
 	bool waits[2];	 /* for an answer: A, AAAA */
 	bool none[2];	 /* the answer was empty */
 	struct addr found[2][EGRESS_DIALS];
@@ -47,7 +47,7 @@ struct talk {
 	struct canon_reader frames;
 	struct canon_flow up, down;
 	struct http1 reader;
-	bool is_deaf; /* the origin takes no more of the request */
+	bool is_deaf; /* the server reads no more of the request */
 	bool is_said; /* the answer's head was sent to edge */
 	bool is_done; /* the answer's end was sent to edge */
 };
@@ -68,7 +68,7 @@ struct exchange {
 	uint32_t id; /* keeper's */
 	uint32_t gen;
 	int edge_fd, origin_fd;
-	int given_fd; /* the keeper's as soon as it takes RESULT */
+	int given_fd; /* passed to the keeper with RESULT */
 	uint64_t give_until;
 	struct host host;
 	uint16_t port;

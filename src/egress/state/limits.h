@@ -17,13 +17,13 @@
 #define EGRESS_FAMILY_MS 1000 /* for the second family, when the first has addresses */
 #define EGRESS_DIALS 4	      /* addresses that are tried */
 #define EGRESS_DIAL_MS 5000
-#define EGRESS_DIAL_NEXT_MS 300 /* a silent address does not hold up the next one longer */
+#define EGRESS_DIAL_NEXT_MS 300 /* a silent address delays the next one no longer */
 #define EGRESS_DIAL_ALL_MS 15000
 #define EGRESS_UPSTREAM_MS 15000 /* for the proxy's answer to CONNECT */
 #define EGRESS_IDLE_MS 900000	 /* of an HTTP exchange: models think for minutes */
 #define EGRESS_LINGER_MS 2000	 /* for edge to read the end */
 #define EGRESS_RECHECK_MS 5000	 /* maximum delay until an expired rule ends its exchanges */
-#define EGRESS_GIVE_MS 10000	 /* for all tries to give a connection away */
+#define EGRESS_GIVE_MS 10000	 /* for all attempts to pass a connection on */
 #define EGRESS_PIPES 64		 /* held by directions that wait for their reader */
 #define EGRESS_READ OUT_READ
 #define EGRESS_STREAM OUT_STREAM

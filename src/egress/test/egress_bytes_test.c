@@ -21,7 +21,7 @@
 
 static int listener = -1;
 
-/* All of rig_pattern, which repeats after PERIOD bytes, and a piece more. */
+/* All of rig_pattern, which repeats after PERIOD bytes, and a bit more. */
 #define PERIOD (16 * MIB)
 static uint8_t pattern[PERIOD + PIECE];
 
@@ -147,7 +147,7 @@ static void test_half_close_of_each_side(void **state)
 		assert_int_equal(shutdown(a->fd, SHUT_WR), 0);
 		rig_read_all(b->fd, &c, 1);
 		assert_int_equal(recv(b->fd, &c, 1, 0), 0);
-		(void)usleep(50000); /* the other direction lives on */
+		(void)usleep(50000); /* the other direction continues */
 		assert_int_equal(write(b->fd, "a", 1), 1);
 		rig_read_all(a->fd, &c, 1);
 		assert_int_equal(c, 'a');
@@ -267,7 +267,7 @@ static void test_a_peer_that_stops_reading(void **state)
 	rig_free(r);
 }
 
-/* More than there are pipes. */
+/* More than the number of pipes. */
 static void test_many_peers_that_stop_reading(void **state)
 {
 	enum { N = 100 };
@@ -336,7 +336,7 @@ static void test_as_many_as_there_may_be(void **state)
 		close_both(&edge[i], &origin[i]);
 	for (uint32_t i = 1; i <= EGRESS_MAX_OPEN; i++)
 		rig_until(r, r->seen[i].closed);
-	/* and the places are free again */
+	/* and the slots are free again */
 	open_tunnel(r, &edge[0], &origin[0]);
 	close_both(&edge[0], &origin[0]);
 	rig_free(r);

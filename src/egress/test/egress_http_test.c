@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP to origins and through a company's proxy, with peers that do it right and peers that do
- * not. */
+/* HTTP to servers and through an upstream proxy, with correct and incorrect peers. */
 #include "egress_rig.h"
 
 #include <errno.h>
@@ -180,7 +179,7 @@ static void test_answers_as_they_arrive(void **state)
 	rig_free(r);
 }
 
-/* Each is answered 502, or broken off when edge has the head already. */
+/* Each is answered with 502, or cut if edge has the head already. */
 static const struct {
 	const char *says;
 	bool has_head;
@@ -238,7 +237,7 @@ static void test_bad_answers(void **state)
 	rig_free(r);
 }
 
-/* Heads as large as they may be, and larger; many 1xx with all their bytes split badly. */
+/* Heads of the maximum size, and larger; many 1xx with all their data split badly. */
 static void test_large_heads(void **state)
 {
 	static char says[200000];
@@ -387,7 +386,7 @@ static void test_websocket(void **state)
 	(void)close(origin);
 	assert_true(rig_is_ended(fd, 1000));
 	(void)close(fd);
-	/* refused by the origin: an ordinary answer */
+	/* refused by the server: an ordinary answer */
 	fd = request(r, &req, &origin, head);
 	say(origin, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
 	rig_read_head(fd, &answer);
@@ -480,7 +479,7 @@ static struct rig *rig_with_proxy(void)
 {
 	struct rig *r = rig_new();
 
-	(void)rig_dns_add(PROXY, "10.9.8.7"); /* where companies have them */
+	(void)rig_dns_add(PROXY, "10.9.8.7"); /* a typical address of a company's proxy */
 	rig_up(r, ALLOW_ALL, &through_proxy);
 	return r;
 }
@@ -552,7 +551,7 @@ static void test_requests_through_the_proxy(void **state)
 	(void)close(fd);
 	(void)close(proxy);
 	assert_int_equal(rig_dns->names[0].n_asked[0], 0);
-	/* neither a denied name nor an address inside gets as far as the proxy */
+	/* neither a denied name nor an internal address reaches the proxy */
 	rig_policy(r, "policy 1\nallow network **\ndeny network far.example.com\nend\n");
 	fd = rig_connect(r, "far.example.com", 443);
 	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_DENIED_POLICY);

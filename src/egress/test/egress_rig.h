@@ -127,10 +127,10 @@ struct egress_result *rig_refused(
 	struct rig *r, int fd, enum egress_outcome outcome, unsigned status);
 /* Bytes pass both ways. */
 void rig_passes(int fd, int origin);
-/* A tunnel to port 443 of the host, whose origin is found at addr; used and closed. */
+/* A tunnel to port 443 of the host, whose server is at addr; used and closed. */
 void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr);
 
-/* A listener on every address of both families. */
+/* Listens on every address of both families. */
 int rig_listen(uint16_t port);
 /* The next connection within ms, or -1; blocking, 20 s at most. */
 int rig_accept(int listener, int ms);

@@ -4,5 +4,5 @@
  */
 #pragma once
 
-/* Makes the table and forks the server. */
+/* Creates the table and forks the server. */
 void rig_dns_start(void);

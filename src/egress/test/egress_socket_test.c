@@ -71,7 +71,7 @@ static void check_nothing_left(const struct rig *r, unsigned n_fds)
 	assert_true(rig_n_fds(r) > 0 && rig_n_fds(r) <= n_fds);
 }
 
-/* Blocking from here on, so that the helpers for bytes can be used. */
+/* Blocking from here on, so that the helpers for data can be used. */
 static void make_blocking(int fd)
 {
 	const struct timeval wait = {.tv_sec = 20};
@@ -149,7 +149,7 @@ static void test_it_outlives_egress_and_the_policy(void **state)
 	assert_int_equal(rig_socket(r, &fd)->outcome, EGRESS_CONNECTED);
 	make_blocking(fd);
 	origin = rig_accept(listener, 5000);
-	/* It is the keeper's matter from then on. */
+	/* From then on the keeper handles it. */
 	rig_policy(r, "policy 1\nend\n");
 	rig_passes(fd, origin);
 	fd_close(&r->keeper);
@@ -370,7 +370,7 @@ static void test_a_proxy_that_refuses(void **state)
 		assert_int_equal(fd, -1);
 		(void)close(proxy);
 	}
-	/* an address inside does not get as far as the proxy */
+	/* an internal address does not reach the proxy */
 	refused(r, "10.0.0.1", EGRESS_DENIED_POLICY);
 	assert_quiet();
 	assert_true(rig_n_fds(r) <= n_fds + 2); /* the resolver's */

@@ -55,7 +55,7 @@ static void test_an_allowed_name_is_reached(void **state)
 	rig_free(r);
 }
 
-/* Whether egress and we are in the same namespace. */
+/* Whether egress and the test are in the same namespace. */
 static bool shares(const struct rig *r, const char *ns)
 {
 	char path[64], ours[64] = "", its[64] = "";
@@ -159,7 +159,7 @@ static void test_names_that_lead_inside(void **state)
 	rig_free(r);
 }
 
-/* The same written by the guest, where no name is between. */
+/* The same in the guest's request, without a name. */
 static void test_addresses_that_lie_inside(void **state)
 {
 	struct rig *r = rig_new();
