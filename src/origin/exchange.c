@@ -30,7 +30,7 @@ static void tell_exchange(
 	control_report(o, x);
 }
 
-/* Everything but the way to edge. */
+/* Everything except the output to edge. */
 static void drop_server(struct origin *o, struct exchange *x)
 {
 	secret_done(&x->filled);
@@ -186,7 +186,7 @@ static bool is_ours(const struct origin *o, const struct http_req *req)
 	       slice_eq(req->host, host_slice(&o->host));
 }
 
-/* The request lives until it needs not be sent again; its text is in the copied payload. */
+/* The request lives until it no longer may be sent again; its text is in the copied payload. */
 static int take_request(struct origin *o, struct exchange *x, struct slice payload)
 {
 	struct talk *t = talk_new();
@@ -281,7 +281,7 @@ static void wait_anew(struct origin *o, struct exchange *x, bool was_new)
 			o->config.host);
 }
 
-/* False when the exchange is over. */
+/* Returns false if the exchange has ended. */
 static bool fill_exchange(struct origin *o, struct exchange *x, struct value *v)
 {
 	const char *why = "";
@@ -388,7 +388,7 @@ static void bad_answer(struct origin *o, struct exchange *x, const char *why)
 	exchange_fail(o, x, ORIGIN_BAD_ANSWER, "%s: %s", o->config.host, why);
 }
 
-/* From here on bytes pass as they are, both ways. */
+/* From here on data passes unmodified, both ways. */
 static bool switch_to_raw(struct origin *o, struct exchange *x)
 {
 	if (canon_flow_switch(&x->talk->up) < 0 || x->talk->frames.n_head > 0) {

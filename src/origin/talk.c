@@ -244,7 +244,7 @@ static int keep_frame(struct origin *o, struct exchange *x, const struct canon_f
 		return sign_keep(o, x, frame->payload) < 0 ? -EPROTO : 0;
 	}
 	arena_reset(&o->arena);
-	/* Trailers have no place in such a signature. */
+	/* Such a signature does not permit trailers. */
 	if (frame->kind != CANON_END || canon_get_end(frame->payload, &o->arena, &trailers) < 0 ||
 		canon_flow_end(&t->up, &trailers) < 0 || trailers.n > 0)
 		return -EBADMSG;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer as frames for edge: checked once more, so that it cannot become a second one. */
+/* The answer as frames for edge: checked once more, so that it cannot contain a second answer. */
 #include "answer.h"
 
 #include <errno.h>

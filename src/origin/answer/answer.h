@@ -24,7 +24,7 @@ int answer_scrub_head(struct origin *o, struct exchange *x, struct http_resp *re
 int answer_scrub(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 int answer_scrub_end(
 	struct origin *o, struct exchange *x, struct http_headers *trailers) MUST_CHECK;
-/* Bytes of a websocket, which have no frames around them. */
+/* Data of a websocket, which has no frames around it. */
 int answer_scrub_raw(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 /* Sends the data that was held back. */
 int answer_scrub_raw_end(struct exchange *x) MUST_CHECK;
@@ -35,10 +35,10 @@ bool answer_has_more(const struct exchange *x);
 int answer_scrub_more(struct origin *o, struct exchange *x) MUST_CHECK;
 /* No data arrived for a moment. Returns true if it added data to to_edge. */
 bool answer_on_idle(struct exchange *x) MUST_CHECK;
-/* A text of x's response that was held here, in place; adds to *n_removed. */
+/* Searches a text of x's response that was held, in place; adds to *n_removed. */
 int answer_scrub_kept(struct origin *o, struct exchange *x, uint8_t *text, size_t n,
 	uint32_t *n_removed) MUST_CHECK;
-/* Whether one more read of the server may be passed on to it. A head needs all of the room. */
+/* Whether one more read of the server may be passed on. A head needs all of the room. */
 bool answer_has_room(const struct exchange *x);
 /* Why a response with captured fields cannot be passed on. */
 const char *capture_why(const struct exchange *x, const char *otherwise);

@@ -16,7 +16,7 @@ struct capture {
 	uint8_t *head; /* of the response: payload of a frame */
 	size_t n_head;
 	uint8_t *text;
-	size_t n, size, at; /* from `at` on it is still to be passed on */
+	size_t n, size, at; /* from `at` on it is still to be sent */
 	uint16_t status;
 	bool is_open; /* whole and clean */
 	const char *why;
@@ -124,7 +124,7 @@ int capture_open(struct origin *o, struct exchange *x, struct http_resp *ret_hea
 	to.size = value.size;
 	if (c->n)
 		r = capture_clean(&o->service, x->captures, c->text, c->n, &to);
-	/* a page of an error has no fields */
+	/* an error page has no fields */
 	if (r == -EPROTO || (r < 0 && c->status >= 200 && c->status < 300))
 		return refuse_capture(c,
 			r == -EPROTO ? "a captured field of the response is not a string"

@@ -12,8 +12,8 @@
 #include "answer.h"
 
 #define CAPTURE_MAX_ANSWER (2U << 20) /* content of one response, decoded */
-#define CAPTURE_MAX_KEPT (16U << 20)  /* of all that are held */
-/* A final head of x's response: 1 when it and the content are held, 0 when it continues. */
+#define CAPTURE_MAX_KEPT (16U << 20)  /* of all held responses */
+/* A final head of x's response: returns 1 if it and the content are held, 0 if it continues. */
 int capture_begin(struct exchange *x, const struct http_resp *resp) MUST_CHECK;
 int capture_keep(struct origin *o, struct exchange *x, struct slice data) MUST_CHECK;
 /* The content is complete: blanks the fields, and returns their number and the head. x owns its

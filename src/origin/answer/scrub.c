@@ -134,7 +134,7 @@ static int begin_content(struct exchange *x, struct http_resp *resp)
 		return -EBADMSG;
 	if (coding == UNPACK_IDENTITY)
 		return 0;
-	if (resp->status == 206) /* a piece of a coded text cannot be decoded */
+	if (resp->status == 206) /* a part of a coded text cannot be decoded */
 		return -EBADMSG;
 	x->scrub->unpack = unpack_new(coding);
 	forget_coding(resp);
@@ -249,7 +249,7 @@ static int put_last(struct exchange *x, struct http_headers *trailers)
 	return r < 0 ? r : answer_put_end(x, trailers);
 }
 
-/* Decodes until all is decoded or edge must read first. */
+/* Decodes until everything is decoded or edge must read first. */
 static int decode_scrub(struct origin *o, struct exchange *x)
 {
 	static uint8_t plain[OUT_READ];

@@ -148,7 +148,7 @@ static void add_set(struct values *v, const struct sweep *w)
 		add_sweep(v, list[i], ARRAY_LEN(v->list));
 }
 
-/* Both together, as a reference of the caller's; mostly the second one has all of the first. */
+/* Both together, as a reference of the caller; usually the second one includes the first. */
 static struct sweep *join_sweep(struct sweep *a, struct sweep *b)
 {
 	struct values v = {0};
@@ -214,7 +214,7 @@ void sweep_retire(struct origin *o, const struct value *v)
 	for (size_t i = 0; i < ORIGIN_MAX_RETIRED; i++)
 		if (slice_eq(secret_slice(&o->retired[i]), v->frame.value))
 			return;
-	/* without memory the requests that are under way still have it */
+	/* without memory, current requests still have it */
 	if (secret_copy(&copy, v->frame.value, NULL) < 0)
 		return;
 	secret_done(oldest);

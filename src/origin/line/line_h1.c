@@ -22,7 +22,7 @@ struct h1 {
 	bool chunked;
 	bool said_all;	  /* the request's end is in out */
 	bool is_answered; /* the answer's end was read */
-	bool keep;	  /* the server and the request let the line be used again */
+	bool keep;	  /* server and request permit reuse of the line */
 	bool is_raw;
 	bool is_deaf;
 };
@@ -65,7 +65,7 @@ static bool check_idle(struct origin *o, struct line *l)
 
 /* ---- the request ---- */
 
-/* -EPIPE when the server takes no more. */
+/* Returns -EPIPE if the server reads no more. */
 static int flush_h1(struct line *l, struct h1 *h)
 {
 	ssize_t n;

@@ -30,7 +30,7 @@
 #define H2_MAX_WINDOW (1024 * 1024)   /* of one whose reader is fast */
 #define H2_SPARE_WINDOW (4096 * 1024) /* growth limit of all streams of a line */
 #define H2_LINE_WINDOW (4096 * 1024)
-#define H2_MAX_UP (4 * OUT_READ) /* of a request's content that waits */
+#define H2_MAX_UP (4 * OUT_READ) /* waiting content of a request */
 #define H2_MAX_INTERIM 32	 /* 1xx answers to one request */
 #define H2_MAX_BOMB (4 * HTTP_MAX_HEAD)
 /* Limit for such frames: a burst, then one per millisecond; a frame and H2_NOISE_BYTES of it count
@@ -39,7 +39,7 @@
 #define H2_NOISE_BYTES 16
 #define H2_EXPECT_MS 1000 /* for a 100: some HTTP/2 servers never send it */
 #define H2_SEND 16384
-#define H2_SEND_ROOM (H2_SEND + 24576) /* and one frame more */
+#define H2_SEND_ROOM (H2_SEND + 24576) /* plus one frame */
 
 struct h2_stream {
 	struct h2_line *h;
@@ -82,12 +82,12 @@ struct h2_line {
 	uint64_t n_read;
 	size_t spare_window;
 	int64_t noise;	    /* remaining budget */
-	uint64_t n_carried; /* bytes of frames that carry something, not read yet */
+	uint64_t n_carried; /* bytes of frames with payload, not read yet */
 	uint64_t n_wasted;  /* of the others, not counted yet */
 	uint64_t noise_ms;
 	bool in_recv, is_deaf;
 	bool is_walking; /* `first` is being walked: no stream is freed */
-	bool is_due;	 /* h2_settle has something to do */
+	bool is_due;	 /* h2_settle has work */
 	const char *why; /* why it is broken; NULL: not broken */
 };
 

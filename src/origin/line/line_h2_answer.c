@@ -13,7 +13,7 @@ static struct h2_stream *of_answer(nghttp2_session *session, int32_t id)
 	return s && s->x ? s : NULL;
 }
 
-/* The exchange leaves, and the stream is reset by that. */
+/* The exchange leaves, which resets the stream. */
 static void fail_stream(struct h2_stream *s, const char *why)
 {
 	s->h->o->ops->on_fail(s->h->o, s->x, ORIGIN_BAD_ANSWER, false, why);

@@ -10,7 +10,7 @@
 #include "line.h"
 
 /* line.c */
-/* Closes it. No exchange may be on it any more. */
+/* Closes it. It must have no exchange. */
 void line_drop(struct origin *o, struct line *l);
 /* Requests another turn without an event: there is more to do. */
 void line_again(struct origin *o, struct line *l);
@@ -30,7 +30,7 @@ static inline unsigned line_release(struct origin *o, struct line *l)
 void line_settle(struct origin *o, struct line *l);
 
 /* tls.c */
-/* Makes l->ssl over l->fd. */
+/* Creates l->ssl for l->fd. */
 int tls_begin(struct origin *o, struct line *l) MUST_CHECK;
 /* Returns 0 if verified (l->cert, l->ops), -EAGAIN, -EPROTO without TLS, -EKEYREJECTED for a wrong
  * certificate; *ret_why has the reason. */

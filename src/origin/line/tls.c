@@ -34,7 +34,7 @@ static int add_roots(X509_STORE *store, struct slice text)
 	return n;
 }
 
-/* The certificate must be for this host: its names, or its addresses, and no part of a label. */
+/* The certificate must match this host: its names, or its addresses, no partial labels. */
 static int set_host(SSL_CTX *ctx, const struct host *host)
 {
 	X509_VERIFY_PARAM *param = SSL_CTX_get0_param(ctx);

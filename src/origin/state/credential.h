@@ -30,7 +30,7 @@ struct value {
 	struct loop_timer timer;
 };
 
-/* A token on its way to the vault. */
+/* A token being sent to the vault. */
 struct token_store {
 	uint32_t id; /* of TOKENS; 0: none */
 	struct origin_tokens what;
@@ -49,14 +49,14 @@ struct token {
 	uint8_t *head; /* the answer's: payload of a frame */
 	size_t n_head;
 	struct secret answer;
-	struct secret clean; /* the answer as edge gets it */
+	struct secret clean; /* the answer for edge */
 	uint32_t expires_s;
 	uint32_t n_removed;
 	bool has_answer; /* for edge, and for exchanges that wait for this refresh */
 	struct token_store store[2];
 };
 
-/* The answer to the last refresh; no token is in it. */
+/* The answer to the last refresh; it contains no token. */
 struct token_memory {
 	uint8_t *head, *body;
 	size_t n_head, n_body;

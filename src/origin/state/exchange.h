@@ -24,7 +24,7 @@ enum exchange_state {
 	EXCHANGE_FREE,
 	EXCHANGE_HEAD,	 /* edge's request is awaited */
 	EXCHANGE_BODY,	 /* keeping its content until it is complete, to sign it */
-	EXCHANGE_TOKEN,	 /* a token endpoint's: all of the content is awaited */
+	EXCHANGE_TOKEN,	 /* a token endpoint: waiting for all of the content */
 	EXCHANGE_FLIGHT, /* a refresh: waiting for that of another exchange */
 	EXCHANGE_LINE,	 /* a line is awaited */
 	EXCHANGE_VALUE,	 /* has a line; the value is awaited */
@@ -40,12 +40,12 @@ struct talk {
 	uint8_t *head; /* the payload that req points into; kept while a retry is possible */
 	size_t n_head;
 	struct arena req_arena;
-	struct http_req req; /* judged: no placeholder is in it */
+	struct http_req req; /* checked: contains no placeholder */
 	struct canon_reader frames;
 	struct canon_flow up, down;
-	struct ws ws;	   /* of EXCHANGE_RAW: where the server is in a frame */
+	struct ws ws;	   /* of EXCHANGE_RAW: the server's position in a frame */
 	struct sign *sign; /* sign.c's; NULL when the service's requests are not signed */
-	bool is_deaf;	   /* the server takes no more of the request */
+	bool is_deaf;	   /* the server reads no more of the request */
 	bool is_said;	   /* the answer's head was sent to edge */
 	bool is_done;	   /* the answer's end was sent to edge */
 };
@@ -78,7 +78,7 @@ struct exchange {
 	bool result_due, result_said, closed_due;
 	bool edge_shut;	 /* nothing more is sent to edge */
 	bool wants_h1;	 /* the server requires HTTP/1.1 for it */
-	bool is_stopped; /* its line has more of the answer, which waits for answer_has_room */
+	bool is_stopped; /* its line has more of the answer, waiting for answer_has_room */
 };
 
 /* state.c */

@@ -22,13 +22,13 @@
 #define ORIGIN_KEEP_MS 55000	  /* an idle line; servers often close after 60 s */
 #define ORIGIN_TOKEN_MS 60000	  /* for a token endpoint's answer */
 #define ORIGIN_FLIGHT_MS 90000	  /* for the answer to another user's refresh */
-#define ORIGIN_STORE_MS 20000	  /* for the vault to keep the tokens */
-#define ORIGIN_REFRESHED_MS 60000 /* a refresh so soon after the last one gets that one's answer */
+#define ORIGIN_STORE_MS 20000	  /* for the vault to store the tokens */
+#define ORIGIN_REFRESHED_MS 60000 /* a refresh this soon after the last one gets its answer */
 #define ORIGIN_MAX_TOKENS 16	  /* exchanges with a token endpoint under way; more are busy */
 #define ORIGIN_LINGER_MS 2000	  /* for edge to read the end */
 #define ORIGIN_ROOTS_BYTES (4 * 1024 * 1024)
-#define ORIGIN_MAX_RETIRED 4  /* values of before that responses are still searched for */
-#define ORIGIN_MAX_CAPTURED 4 /* the same of captured ones */
+#define ORIGIN_MAX_RETIRED 4  /* earlier values that responses are still searched for */
+#define ORIGIN_MAX_CAPTURED 4 /* the same for captured ones */
 #define ORIGIN_MAX_WHERE 288  /* text of a place in a request */
 #define LINE_MAX_IDLE 8	      /* idle lines kept */
 #define LINE_READ OUT_READ

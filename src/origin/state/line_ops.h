@@ -34,16 +34,16 @@ enum line_state {
 struct line_ops {
 	enum line_kind kind;
 	const char *alpn;
-	/* The line is READY: makes l->proto. False: the line is dropped by the caller. */
+	/* The line is READY: creates l->proto. False: the caller drops the line. */
 	bool (*begin)(struct origin *o, struct line *l);
 	void (*done)(struct origin *o, struct line *l); /* frees l->proto */
-	/* Whether one more exchange may be put on it now. */
+	/* Whether the line can take one more exchange now. */
 	bool (*can_take)(const struct line *l);
 	/* Sends the head of x->talk->req, which may contain the value. x->line is l and counted in
 	 * l->n_exchanges. Returns 0, or negative if nothing was sent. */
 	int (*start)(struct origin *o, struct line *l, struct exchange *x);
-	/* How many bytes of content it takes from x now; the rest waits in edge's socket. When it
-	 * becomes more it calls on_room. */
+	/* How many bytes of content it accepts from x now; the rest waits in edge's socket. Calls
+	 * on_room when that grows. */
 	size_t (*room)(const struct line *l, const struct exchange *x);
 	/* Data of edge: at most OUT_READ bytes if room() was as much; canon_flow has checked its
 	 * length against the head. */

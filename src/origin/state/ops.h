@@ -28,7 +28,7 @@ struct exchange_ops {
 	void (*tell_done)(struct origin *o, struct exchange *x);
 	/* A line exists and is verified: the value is next, or the request is sent. */
 	void (*take_line)(struct origin *o, struct exchange *x, struct line *l);
-	/* The value is here (why_not is NULL), or the reason why it is not. */
+	/* The value is available (why_not is NULL), or the reason why not. */
 	void (*on_value)(struct origin *o, struct exchange *x, const char *why_not);
 	/* The answer, from its line. False: the exchange has left this line. After the events of
 	 * one read the line calls flush. */
@@ -44,7 +44,7 @@ struct exchange_ops {
 	void (*on_refused)(struct origin *o, struct exchange *x, const char *why);
 	/* Its line was closed before anything was sent on it. */
 	void (*on_lost)(struct origin *o, struct exchange *x);
-	/* room() has grown. From on_event only, where no bytes are half read. */
+	/* room() has grown. From on_event only, where no data is partly read. */
 	void (*on_room)(struct origin *o, struct exchange *x);
 };
 

@@ -36,11 +36,11 @@ struct origin {
 	struct token_memory memory;
 	uint32_t n_tokens;
 	struct sweep *sweep; /* sweep.c: current set for responses; NULL: built when needed */
-	struct secret retired[ORIGIN_MAX_RETIRED]; /* values that were here before */
+	struct secret retired[ORIGIN_MAX_RETIRED]; /* earlier values */
 	unsigned n_retired;
 	struct secret captured[ORIGIN_MAX_CAPTURED];
 	unsigned n_captures; /* number of captures so far */
-	size_t n_captured;   /* bytes of responses that are held, see CAPTURE_MAX_KEPT */
+	size_t n_captured;   /* bytes of held responses, see CAPTURE_MAX_KEPT */
 	bool is_sweep_old;   /* values changed since it was built */
 	uint32_t n_changes;  /* of the values that responses are searched for */
 	struct arena arena;  /* of one decoding */

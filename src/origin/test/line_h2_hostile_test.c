@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/2 between a real sbx-origin and servers that are verified and hostile. */
+/* HTTP/2 between a real sbx-origin and verified, hostile servers. */
 #include "line_h2_rig.h"
 
 #include <errno.h>
@@ -298,7 +298,7 @@ static void open_windows(SSL *ssl)
 	(void)!h2_rig_frame(ssl, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x0f\0\0\0", 4);
 }
 
-/* nghttp2 takes this head, and we refuse it. */
+/* nghttp2 accepts this head, and origin rejects it. */
 static void refused_head(SSL *ssl, uint32_t stream)
 {
 	const char *const twice[] = {":status", "200", "content-encoding", "gzip, gzip"};
@@ -399,7 +399,7 @@ static void head_in_two_parts(SSL *ssl, uint32_t stream)
 	pause_script();
 }
 
-/* The second request was put together in the memory of the first one's head. */
+/* The second request was built in the memory of the first one's head. */
 static void a_request_leaves_a_head_that_is_still_coming_alone(void **state)
 {
 	for (n_first_part = 1; n_first_part <= 2; n_first_part++) {

@@ -278,7 +278,7 @@ static pid_t fork_child(int fd)
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		(void)alarm(60);
-		/* not one end of an edge stays open because of us */
+		/* no end of an edge stays open in the child */
 		(void)close_range(3, (unsigned)fd - 1, 0);
 		(void)close_range((unsigned)fd + 1, ~0U, 0);
 		return 0;

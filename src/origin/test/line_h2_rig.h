@@ -17,7 +17,7 @@
 struct h2_rig_manner {
 	uint32_t max_streams; /* 0: 1,000 */
 	unsigned n_refused;   /* number of requests to refuse */
-	unsigned goaway_at;   /* at the n-th request: GOAWAY that leaves this and later ones out */
+	unsigned goaway_at;   /* at the n-th request: GOAWAY that excludes this and later ones */
 	bool is_slow;	      /* reads little at a time */
 };
 

@@ -141,7 +141,7 @@ static void both_directions_talk_at_once(void **state)
 	struct rig_answer a = {0};
 
 	while (a.status != 200)
-		assert_true(rig_read_frame(fd, &a)); /* before there was any content */
+		assert_true(rig_read_frame(fd, &a)); /* before any content */
 	for (size_t i = 0; i < 200; i++) {
 		size_t had = a.n_body;
 
@@ -178,7 +178,7 @@ static void interim_answers_pass(void **state)
 	h2_rig_end(pid);
 }
 
-/* Edge waits for a 100: the server's, or after a while ours. */
+/* Edge waits for a 100: from the server, or after a while from origin. */
 static void a_body_is_offered(void **state)
 {
 	static const char *const path[] = {"/expect", "/quiet"};

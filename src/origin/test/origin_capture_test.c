@@ -88,7 +88,7 @@ static void must_be(int edge, const char *content)
 	(void)close(edge);
 }
 
-/* 502 with the reason, and no byte of the response. */
+/* 502 with the reason, and no data of the response. */
 static void must_be_refused(struct play *p, int edge, const char *why)
 {
 	struct rig_answer a;
@@ -214,7 +214,7 @@ static void what_cannot_be_searched_is_refused(void **state)
 			bad[i].status[2] == '6' ? "content-range: bytes 0-9/99\r\n" : "",
 			bad[i].content);
 		must_be_refused(&p, edge, bad[i].why);
-		end(&p); /* origin drops a line whose response it refused at its head */
+		end(&p); /* origin drops a line whose response was rejected at its head */
 		begin(&p);
 	}
 	rig_free(p.r);
@@ -244,7 +244,7 @@ static void other_responses_pass_as_they_are(void **state)
 	end(&p);
 }
 
-/* The server shows it elsewhere. */
+/* The server repeats it elsewhere. */
 static void a_captured_value_is_removed_from_later_responses(void **state)
 {
 	struct play p;

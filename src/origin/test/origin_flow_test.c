@@ -153,7 +153,7 @@ static void serve_large(int unused)
 		fill(buf, sizeof(buf), at);
 		assert_int_equal(SSL_write(large_ssl, buf, sizeof(buf)), (int)sizeof(buf));
 	}
-	rig_hang_up(large_ssl); /* both have it: the parent's copy is not used again */
+	rig_hang_up(large_ssl); /* both processes have it: the parent's copy is not used again */
 }
 
 static void test_a_large_download(void **state)
@@ -396,7 +396,7 @@ static void test_lines_that_are_not_kept(void **state)
 		{{0}, OK "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil"},
 		/* a body where servers expect none */
 		{{.body = HTTP_BODY_LENGTH, .length = 1}, OK},
-		/* answered before the request was whole */
+		/* answered before the request was complete */
 		{{.method = "POST", .body = HTTP_BODY_LENGTH, .length = 100}, OK},
 	};
 
@@ -450,7 +450,7 @@ static void test_a_line_that_was_closed_meanwhile(void **state)
 	rig_free(r);
 }
 
-/* Only a safe request, only when the connection had served before, and only once. */
+/* Only a safe request, only on a used connection, and only once. */
 static void test_what_is_sent_a_second_time(void **state)
 {
 	static const struct {
@@ -479,7 +479,7 @@ static void test_what_is_sent_a_second_time(void **state)
 			ssl = rig_serve(r);
 			assert_true(rig_read_http(ssl, head, sizeof(head)));
 			assert_int_equal(rig_count(head, RIG_VALUE), 1);
-			rig_hang_up(ssl); /* a new one: this was the last try */
+			rig_hang_up(ssl); /* a new one: this was the last attempt */
 		}
 		answered(r, edge, 502);
 		assert_int_equal(rig_result(r, 2)->outcome, ORIGIN_BAD_ANSWER);
@@ -512,7 +512,7 @@ static void test_the_server_closes_at_every_stage(void **state)
 		const char *answer;
 		bool properly;
 		uint16_t status; /* of the answer to edge */
-		bool ended;	 /* as if it were whole */
+		bool ended;	 /* as if it were complete */
 	} rows[] = {
 		{"H", true, 502, true},
 		{"H", false, 502, true},

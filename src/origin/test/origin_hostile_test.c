@@ -191,7 +191,7 @@ static void test_edge_that_breaks_the_protocol(void **state)
 		{FRAME("\1", "\2", "x")},		   /* DATA first */
 		{FRAME("\2", "\3", "\0\0")},		   /* END first */
 		{FRAME("\1", "\4", "\1")},		   /* RESET first */
-		{FRAME("\1", "\1", "\1")},		   /* a HEAD that is cut */
+		{FRAME("\1", "\1", "\1")},		   /* a truncated HEAD */
 		{FRAME("\1", "\7", "x")},		   /* no kind */
 		{"\xff\xff\xff\xff\1\1\0\0", 8},	   /* far too long */
 		{"\0\0\0\0\1\1\0\0", 8},		   /* empty */

@@ -45,7 +45,7 @@ static uint8_t draw_step(void)
 	return (uint8_t)(what + PLAY_N_STEPS * (draw() % 8 ? 0 : 192 / PLAY_N_STEPS + 1));
 }
 
-/* How many bytes follow a step; DATA may take a place to cut at and one more step. */
+/* How many bytes follow a step; DATA may have a split position and one more step. */
 static unsigned n_args(uint8_t c)
 {
 	enum play_step what = c % PLAY_N_STEPS;

@@ -318,7 +318,7 @@ static void turn_lines(void)
 	}
 }
 
-/* Content of the server's that edge has not got. */
+/* The server's content that edge has not received. */
 static bool is_waiting(const struct exchange *x)
 {
 	const struct side *s = play_side(x->line);

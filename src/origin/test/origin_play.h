@@ -24,12 +24,12 @@ enum play_step {
 	PLAY_TURN,
 	PLAY_GET,    /* a request without content */
 	PLAY_POST,   /* its content follows */
-	PLAY_UPLOAD, /* + which: as much content as the socket takes */
+	PLAY_UPLOAD, /* + which: as much content as the socket accepts */
 	PLAY_FINISH, /* + which: the request's end */
 	PLAY_CANCEL, /* + which: edge closes */
 	PLAY_READ,   /* + which: edge reads or stops reading */
 	PLAY_SOCKET, /* + how: connects the oldest WANT: HTTP/1.1 or HTTP/2, or fails it */
-	PLAY_VALUE,  /* + how: the oldest NEED has a new value, the same again, or none */
+	PLAY_VALUE,  /* + how: answers the oldest NEED with a new value, the same again, or none */
 	PLAY_RENEW,  /* the keeper announces a newer token */
 	PLAY_EXPIRE, /* the value must be requested again */
 	PLAY_HEAD,   /* + which, how: the server's head, with a value in it or a fault */

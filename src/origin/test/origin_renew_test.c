@@ -162,8 +162,7 @@ static void test_asked_again_while_a_request_is_under_way_h2(void **state)
 	asked_again(true);
 }
 
-/* A log of earlier requests, which some servers show: the token before this one is often still
- * good. */
+/* A log of earlier requests, which some servers show: the previous token is often still valid. */
 static void test_the_value_before_is_removed_too(void **state)
 {
 	struct rig *r = rig_start(NULL);

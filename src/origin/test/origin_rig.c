@@ -300,7 +300,7 @@ uint64_t rig_memory(const struct rig *r)
 	f = fopen(path, "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		/* not the program's text: whether that is private or dirty is not its doing */
+		/* not the program's text, which may be private or dirty for other reasons */
 		if (sscanf(line, "RssAnon: %llu", &kib) == 1)
 			sum += kib * 1024;
 	}

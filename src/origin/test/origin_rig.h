@@ -29,7 +29,7 @@ struct rig_cert {
 /* Fields of a certificate; zero is a valid one for RIG_HOST. */
 struct rig_cert_want {
 	const char *san;	       /* "DNS:x" or "IP:x"; NULL: RIG_HOST */
-	int from_s, to_s;	       /* from now on; 0, 0: yesterday to tomorrow */
+	int from_s, to_s;	       /* relative to now; 0, 0: yesterday to tomorrow */
 	const struct rig_cert *issuer; /* NULL: rig_ca */
 	bool is_self_signed, is_ca;
 };
@@ -73,7 +73,7 @@ uint32_t rig_expect(struct rig *r, enum origin_msg type);
 struct origin_result *rig_result(struct rig *r, uint32_t id);
 void rig_until_closed(struct rig *r, uint32_t id);
 int rig_exit(struct rig *r);
-/* A file without a name that has the text. */
+/* An unnamed file with the text. */
 int rig_file(const char *text, size_t n);
 /* Private dirty memory of origin. */
 uint64_t rig_memory(const struct rig *r);
@@ -116,7 +116,7 @@ void rig_answer_done(struct rig_answer *a);
 /* Answers the WANT with a connection; returns the other end. */
 int rig_give_socket(struct rig *r, uint32_t want);
 void rig_refuse_socket(struct rig *r, uint32_t want, enum egress_outcome outcome, const char *text);
-/* A TLS server on it; NULL when the handshake fails. */
+/* A TLS server on it; NULL if the handshake fails. */
 SSL *rig_accept(int fd, const struct rig_cert *cert, const char *alpn);
 /* WANT, SOCKET, handshake with the good certificate. */
 SSL *rig_serve(struct rig *r);

@@ -109,7 +109,7 @@ static void what_is_left_after_a_resume_is_resumed_again(void **state)
 	add(&t, PLAY_SOCKET, 1, H2, 0);
 	add(&t, PLAY_VALUE, 1, 0, 0);
 	add(&t, PLAY_HEAD, 2, 0, 0);
-	for (unsigned i = 0; i < N_WIDER; i++) /* the window grows with a reader that keeps up */
+	for (unsigned i = 0; i < N_WIDER; i++) /* the window grows with a fast reader */
 		add(&t, PLAY_DATA, 2, 0, PLAY_FLOOD);
 	add(&t, PLAY_READ, 1, 0, 0);
 	for (unsigned i = 0; i < N_MORE; i++)

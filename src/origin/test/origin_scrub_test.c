@@ -124,7 +124,7 @@ static void test_a_length_stays_true(void **state)
 	done(r, ssl, edge, &a);
 }
 
-/* Its parts are too short to be searched for, and the password is not. */
+/* Its parts are too short to be searched for, the password is not. */
 static void test_a_password_with_a_colon(void **state)
 {
 	struct rig *r = rig_new();
@@ -359,7 +359,7 @@ static void test_a_websocket(void **state)
 	rig_free(r);
 }
 
-/* A mask that the server chooses hides the value from the search, and so does compression. */
+/* A mask chosen by the server hides the value from the search, and so does compression. */
 static void test_a_websocket_frame_that_was_never_agreed_on_ends_it(void **state)
 {
 	static const char *const frames[] = {("\x81\x99\x01\x01\x01\x01"

@@ -159,7 +159,7 @@ static void a_request_is_signed_again(void **state)
 	check_signature("GET", "/a/b", slice_of(NULL, 0));
 	answer(ssl, fd);
 	assert_true(rig_result(r, 1)->used);
-	/* and another on the same line, without a trace of the first */
+	/* and another on the same line, without data of the first */
 	fd = rig_ask(r, &(struct rig_req){.path = "/c", .headers = headers});
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
 	expect_clean();

@@ -20,7 +20,7 @@
 
 static char head[8192];
 
-/* The answer to a request that gets as far as the server. */
+/* The answer to a request that reaches the server. */
 static void finish(struct rig *r, int edge, SSL *ssl)
 {
 	struct rig_answer a;
@@ -278,7 +278,7 @@ static void test_a_request_that_creates_a_credential_is_refused(void **state)
 	refused(r, edge, ORIGIN_DENIED_REQUEST, 403);
 	assert_non_null(strstr(rig_result(r, r->n_ids)->text, "'..' segments"));
 	assert_int_equal(r->n_wants, 0);
-	edge = rig_ask(r, &(struct rig_req){.path = "/keys"}); /* GET is another request */
+	edge = rig_ask(r, &(struct rig_req){.path = "/keys"}); /* GET is a different request */
 	(void)rig_expect(r, ORIGIN_WANT);
 	(void)close(edge);
 	rig_free(r);
@@ -316,7 +316,7 @@ static void test_a_header_may_replace_the_path(void **state)
 	rig_free(r);
 }
 
-/* ZW5: a server may add trailers to its headers. The request does not become whole. */
+/* Regression ZW5: a server may merge trailers into its headers. The request is not completed. */
 static void a_trailer_is_refused_as_its_header(void **state)
 {
 	static const char *const rows[] = {"x-amz-target: secretsmanager.GetSecretValue\n",
@@ -546,7 +546,7 @@ static void test_edge_closes_before_the_value_comes(void **state)
 	assert_int_equal(rig_result(r, 1)->outcome, ORIGIN_GONE);
 	assert_false(rig_result(r, 1)->used);
 	rig_send_value(r, need, RIG_VALUE, 0);
-	/* the next request is the first that the server sees */
+	/* the next request is the first one for the server */
 	edge = rig_ask(r, &(struct rig_req){.path = "/second"});
 	assert_true(rig_read_http(ssl, head, sizeof(head)));
 	assert_int_equal(strncmp(head, "GET /second ", 12), 0);

@@ -41,7 +41,7 @@ static struct slice cut_line(struct slice *s, const char *ends)
 	return line;
 }
 
-/* How many pairs of a list have this verdict, found in another way than slot.c does. */
+/* Counts the pairs of a list with this verdict, independently of slot.c. */
 static unsigned count_pairs(
 	struct slice list, enum service_where where, const char *ends, enum service_verdict verdict)
 {

@@ -83,7 +83,7 @@ static unsigned length_of(const char *text)
 	return at ? (unsigned)strtoul(at + 16, NULL, 10) : 0;
 }
 
-/* The whole request, as the server has it. */
+/* The complete request, as received by the server. */
 static void serve(SSL *ssl)
 {
 	unsigned n = 0, want;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Gateways that make variables of headers read x_http_method as x-http-method. */
+/* Gateways that convert headers to variables read x_http_method as x-http-method. */
 static bool is_name(struct slice name, const char *want)
 {
 	if (name.n != strlen(want))
@@ -47,7 +47,7 @@ static const char *find_other_path(const struct http_req *req)
 	return NULL;
 }
 
-/* A form may have a field `_method`, and its content is not read. Without a type it may be a
+/* A form may have a field `_method`, and its content is not parsed. Without a type it may be a
  * form. */
 static bool may_be_form(const struct http_req *req)
 {
@@ -118,7 +118,7 @@ static const struct service_refusal *find_refuse(const struct origin *o, const s
 	return found ? found : find_header(o, &req->headers);
 }
 
-/* A credential of the user's own has no service that could be set. */
+/* The user's own credential has no service that could be set. */
 static void say_help(const struct origin *o, const char *what, char ret[ORIGIN_MAX_WHERE])
 {
 	size_t n = strlen(ret);

@@ -22,7 +22,7 @@ struct sign {
 	bool has_chunks;
 	uint8_t *due; /* content for the line */
 	size_t due_n, due_at, due_size;
-	bool is_kept;  /* due is the whole content */
+	bool is_kept;  /* due is the complete content */
 	bool is_ended; /* no data follows */
 	struct err why;
 };

@@ -35,6 +35,6 @@ int slot_sign(struct origin *o, struct exchange *x, const struct value *v,
 	const char **ret_why) MUST_CHECK;
 /* The head was sent: restores the request. */
 void sign_wipe(struct exchange *x);
-/* Whether content that no line took can be sent again. */
+/* Whether content that was not sent on a line can be sent again. */
 bool sign_can_repeat(const struct exchange *x);
 void sign_free(struct origin *o, struct talk *t);

@@ -46,7 +46,7 @@ struct sifter {
 	enum origin_outcome outcome;
 };
 
-/* Whether the request must not pass because of this. */
+/* Whether the request must be denied because of this. */
 static bool refuses_slot(
 	struct sifter *sf, enum service_verdict verdict, const char *what, struct slice name)
 {
@@ -124,7 +124,7 @@ static bool is_word(struct slice s, const char *lower)
 	return canon_text_eq_fold(s, lower);
 }
 
-/* A path that servers may read in several ways has none of the slots that name paths. */
+/* For a path that servers may interpret in several ways, slots for certain paths do not apply. */
 static int pick_slot(struct origin *o, struct exchange *x)
 {
 	struct service_request where = {.host = &o->host, .port = o->config.port};

@@ -21,17 +21,16 @@ enum origin_outcome slot_judge_trailers(
 /* Adds the value to the request: the header of x->slot, its text in v->text. -EINVAL: the value is
  * not valid there. */
 int slot_fill(struct origin *o, struct exchange *x, struct value *v) MUST_CHECK;
-/* The head was sent: takes it out again. */
+/* The head was sent: removes the value again. */
 void slot_wipe(struct exchange *x);
 
 /* refuse.c */
-/* Notes in x->captures which rules `capture` its response is for. */
+/* Sets x->captures to the `capture` rules for its response. */
 void refuse_find_captures(const struct origin *o, struct exchange *x);
-/* Adds the command that helps to the place of a foreign credential. */
+/* Adds a command to the text about a foreign credential. */
 void refuse_help(const struct origin *o, enum origin_outcome outcome, char where[ORIGIN_MAX_WHERE]);
-/* Whether the service refuses a request with such a header: a server may merge its trailers. */
+/* Whether the service denies a request with such a header: a server may merge its trailers. */
 bool refuse_trailers(const struct origin *o, const struct http_headers *trailers);
-/* -EPERM when a rule of the service refuses the request; names the rule and a command that
- * helps. */
+/* Returns -EPERM if a rule of the service denies the request, with the rule and a command. */
 int refuse_judge(const struct origin *o, const struct exchange *x,
 	char ret_where[ORIGIN_MAX_WHERE]) MUST_CHECK;

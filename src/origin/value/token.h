@@ -14,7 +14,7 @@
 /* token.c */
 /* Whether the path is one; -EPERM: it is not, but some server may treat it as one. */
 int token_is_for(const struct origin *o, const struct exchange *x, bool *ret) MUST_CHECK;
-/* The head was judged: makes x->token and waits for the content. */
+/* The head was checked: creates x->token and waits for the content. */
 void token_begin(struct origin *o, struct exchange *x);
 void token_read(struct origin *o, struct exchange *x);
 bool token_needs_value(const struct exchange *x);
@@ -38,7 +38,7 @@ void token_on_end(struct origin *o, struct exchange *x);
 int token_on_stored(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 /* Sends TOKENS that the keeper did not read before. */
 void token_flush_due(struct origin *o);
-/* Whether the last refresh is good enough; then x has its answer. */
+/* Whether the last refresh is recent enough; then x has its answer. */
 bool token_remembers(struct origin *o, struct exchange *x);
 /* The flight's answer, for an exchange that waited for it. */
 void token_share(struct origin *o, struct exchange *x, const struct token *t);

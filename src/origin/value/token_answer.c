@@ -132,7 +132,7 @@ static int put_answer(struct origin *o, struct exchange *x, struct slice head, s
 	return r < 0 ? r : answer_scrub_end(o, x, &none);
 }
 
-/* The exchange is over after it, but for edge to read it. */
+/* The exchange has ended after it, except that edge must read it. */
 static void say_answer(struct origin *o, struct exchange *x, struct slice head, struct slice body)
 {
 	AUTO_FREE uint8_t *own = NULL;
@@ -277,8 +277,7 @@ static int store_all(struct origin *o, struct exchange *x, const struct oauth_to
 	/* before they are sent: the state must be set when they are stored */
 	x->state = EXCHANGE_STORE;
 	exchange_set_timer(o, x, ORIGIN_STORE_MS);
-	/* A lost access token can be had again with the refresh token, not so the other way
-	 * round. */
+	/* A lost access token can be replaced with the refresh token, but not vice versa. */
 	if (tokens->refresh.n)
 		r = store_answer(o, &t->store[0], ORIGIN_REFRESH, tokens->refresh, 0);
 	if (r == 0 && tokens->access.n)
@@ -393,7 +392,7 @@ static int scrub_new(struct token *t, const struct oauth_tokens *tokens)
 	return 0;
 }
 
-/* t->clean from t->answer. 1 when there are tokens, 0 when there are none. */
+/* Creates t->clean from t->answer. Returns 1 if there are tokens, else 0. */
 static int clean_answer(
 	struct origin *o, struct exchange *x, struct secret *room, struct oauth_tokens *ret)
 {

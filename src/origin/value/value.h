@@ -15,14 +15,14 @@
 #include "slot.h"
 #include "token.h"
 
-/* NULL when it must be waited for: on_value is called for every exchange in EXCHANGE_VALUE
- * that waits for it. NEED names the line. */
+/* Returns NULL if the value must be awaited: on_value is called for every exchange in
+ * EXCHANGE_VALUE. NEED names the line. */
 struct value *value_ask(struct origin *o, enum origin_which which, const struct line *l);
 int value_on_message(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void value_on_event(struct origin *o, struct loop_key key);
 void value_on_timer(struct origin *o, struct loop_key key);
 /* Sends NEEDs that the keeper did not read before. */
 void value_flush_due(struct origin *o);
-/* RENEW: other tokens than before. */
+/* RENEW: the tokens have changed. */
 int value_on_renew(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
 void value_wipe_all(struct origin *o);
