@@ -469,7 +469,7 @@ static int ask_plain(struct vault *v, struct peer *p, struct ipc_msg *msg)
 		v->done = true;
 		break;
 	default:
-		break; /* ADMIN: the phase is all */
+		break; /* ADMIN: only the phase changes */
 	}
 	return 0;
 }

@@ -149,7 +149,7 @@ static void finish_fetch(struct vault *v, struct job *j, int how)
 	struct err err = {0};
 	int r;
 
-	if (!e) /* removed or replaced in the meantime */
+	if (!e) /* removed or replaced meanwhile */
 		return;
 	r = explain(j, how, &err);
 	if (r == 0)

@@ -191,7 +191,7 @@ static void try_source(struct vault *v)
 		fail(v, r, &err);
 }
 
-/* A new vault whose key may be anywhere continues to the next place. */
+/* A new vault without a fixed key source tries the next one. */
 static void source_failed(struct vault *v, int r, const struct err *err)
 {
 	secret_done(&v->safe.key);

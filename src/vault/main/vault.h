@@ -46,7 +46,7 @@ struct vault {
 	bool has_safe; /* safe_look succeeded */
 	enum vault_state state;
 	enum vault_key wanted; /* for a new safe; VAULT_KEY_NONE: the best available */
-	uint64_t tried_ms;     /* when opening was tried last */
+	uint64_t tried_ms;     /* time of the last attempt to open */
 	bool is_floor_due, is_served;
 	bool has_owner;		  /* VAULT_OWNER_FD was open at the start */
 	enum secret_kind weakest; /* weakest protection of a value's memory so far */

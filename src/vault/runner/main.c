@@ -27,7 +27,7 @@
 #define LOG_LINES_PER_MINUTE 30
 
 struct runner {
-	int vault; /* pidfd; -1 when it is over */
+	int vault; /* pidfd; -1 after its exit */
 	int channel, signals;
 	bool has_owner;
 	struct run_table runs;

@@ -24,9 +24,9 @@ struct run_table {
 	} list[RUN_MAX_RUNS];
 };
 
-/* 0, or a negative errno when it did not start. fd stays the caller's. */
+/* Returns 0, or a negative errno if it did not start. fd stays the caller's. */
 int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd) MUST_CHECK;
-/* The next that is over. */
+/* Returns the next finished one. */
 bool run_next_ended(struct run_table *t, uint64_t now_ms, uint32_t *ret_id, int *ret_how);
 /* Timeout for poll; -1 if nothing runs. */
 int run_wait_ms(const struct run_table *t, uint64_t now_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a value must never be found: files, command lines, environments, logs, the memory after it
- * was removed. The same search finds it where it is, so the search works. */
+/* Places where a value must never be found: files, command lines, environments, logs, memory after
+ * its removal. The same search finds it where it is, so the search works. */
 #include "vault_rig.h"
 
 #include <errno.h>
@@ -217,7 +217,7 @@ static void test_a_value_is_nowhere(void **state)
 	rig_free(r);
 }
 
-/* Memory that not even root reads from outside. */
+/* Memory that not even root can read from outside. */
 static void test_hidden_memory(void **state)
 {
 	struct rig *r = rig_new(hidden);

@@ -340,7 +340,7 @@ static void test_pipes_that_never_end(void **state)
 	rig_done(admin, 8, &done);
 	assert_int_equal(done.code, -EBUSY);
 	assert_serves();
-	fd_close(&admin); /* its eight are over with it */
+	fd_close(&admin); /* its eight end with it */
 	assert_serves();
 	for (unsigned i = 0; i < 50; i++) {
 		int code = rig_set_str(other, "b", "", "v");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that other programs have: docker-credential programs and commands. */
+/* Values from other programs: docker-credential programs and commands. */
 #include "vault_rig.h"
 
 #include <errno.h>

@@ -61,11 +61,11 @@ size_t rig_list(int peer, struct vault_item *items);
 int rig_release(int keeper, const char *name, uint64_t serial, char **ret_value,
 	struct vault_frame *ret_frame);
 void rig_status(int peer, struct vault_status *ret);
-/* The answer to a question that was sent by hand. */
+/* The answer to a request that was sent by hand. */
 void rig_done(int peer, uint32_t id, struct vault_done *ret);
 void rig_next(int peer, struct ipc_msg *ret);
 
-/* The last sentence of a DONE. */
+/* The last text of a DONE. */
 extern char rig_text[VAULT_MAX_TEXT];
 /* The output of the programs so far, on the heap. */
 char *rig_log(struct rig *r);

@@ -92,7 +92,7 @@ static void test_a_token_is_kept(void **state)
 	/* not visible to others */
 	assert_int_equal(rig_list(other, NULL), 0);
 	assert_int_equal(rig_release(other, "demo.access", items[0].serial, &none, NULL), -ENOENT);
-	/* a newer one is another serial */
+	/* a newer one has another serial */
 	assert_int_equal(store(keeper, "demo.access", "new-" TOKEN), 0);
 	assert_int_equal(rig_release(keeper, "demo.access", items[0].serial, &none, NULL), -ESTALE);
 	assert_int_equal(rig_release(keeper, "demo.access", 0, &again, NULL), 0);
@@ -153,7 +153,7 @@ static void test_frames_that_say_something_else(void **state)
 	assert_int_equal(store_as(keeper, "demo.access", slice_of(large, VAULT_MAX_TOKEN + 1),
 				 &(struct said){0}),
 		-EMSGSIZE);
-	/* a frame has its value: without one it is cut */
+	/* a frame must have its value: without one it is truncated */
 	assert_int_equal(
 		store_as(keeper, "demo.access", token, &(struct said){.cut = sizeof(TOKEN) - 1}),
 		-EINVAL);
@@ -261,7 +261,7 @@ static void the_same_token_again_changes_nothing(void **state)
 	assert_int_not_equal(other, first);
 }
 
-/* Each one writes the sealed file, for which all sandboxes wait. */
+/* Each one writes the sealed file, and all sandboxes wait for that. */
 static void tokens_in_a_row_wait(void **state)
 {
 	AUTO_CLOSE int keeper = rig_keeper(r, "s1"), other = rig_keeper(r, "s2"), again = -1;

@@ -209,7 +209,7 @@ static void test_passphrase(void **state)
 	rig_free(r);
 }
 
-/* Changes a byte of the sealed file, or cuts it. */
+/* Changes a byte of the sealed file, or truncates it. */
 static void damage(struct rig *r, bool cut)
 {
 	AUTO_FREE char *path = rig_file(r, "sealed"), *bytes = NULL;
@@ -357,7 +357,7 @@ static void test_many_writers(void **state)
 	rig_free(r);
 }
 
-/* fd 3 may be one connected channel: when that is over, so is the vault. */
+/* fd 3 may be one connected channel: when it closes, the vault exits. */
 static void test_one_channel_instead_of_a_socket(void **state)
 {
 	struct rig *r = rig_new(by_file);
