@@ -8,7 +8,7 @@
 
 #define REPLACEMENT 0xfffd
 
-/* The character at the front and its length; a byte that begins none is one REPLACEMENT. */
+/* The character at the front and its length; an invalid byte is one REPLACEMENT. */
 static uint32_t next_char(struct slice s, size_t *ret_n)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -20,5 +20,5 @@
 void html_put(FILE *out, struct slice text);
 /* NULL is an empty text. */
 void html_puts(FILE *out, const char *text);
-/* Of the bytes, as the value of a Content-Security-Policy: 'sha256-...'. */
+/* Hash of the bytes, as a value of Content-Security-Policy: 'sha256-...'. */
 void html_put_hash(FILE *out, struct slice bytes);

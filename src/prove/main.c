@@ -173,8 +173,8 @@ static int try_all(const struct opts *o, const struct prove_wish *wish, const st
 	return run.count[PROVE_FAIL] || run.n == 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-/* A guest may have put programs into a directory of the user's PATH. An sbxd that a probe starts
- * has the user's own anyway. */
+/* A guest may have put programs into a directory of the user's PATH. An sbxd started by a probe has
+ * the user's own PATH anyway. */
 static void set_path(void)
 {
 	const char *user = getenv("PATH");

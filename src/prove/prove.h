@@ -34,16 +34,16 @@ struct prove_result {
 	char *why;		/* fail: the reason; skip: what was missing; pass: empty */
 	char *next;		/* fail: the command to run next; else empty */
 	enum prove_verdict verdict;
-	bool untried; /* the run was interrupted before; red, and not worth a word */
+	bool untried; /* the run was interrupted before; failed, but not reported */
 	bool twin;    /* tried on the scratch twin */
-	bool own;     /* a probe of the user's */
-	unsigned ms;  /* how long its parts took, together */
+	bool own;     /* a probe of the user */
+	unsigned ms;  /* total time of its parts */
 };
 
 struct prove_run {
 	char *sandbox, *id, *accel; /* accel: "kvm" or "tcg" */
 	char *template;
-	char *twin;   /* its name; NULL when there was none */
+	char *twin;   /* its name; NULL if there was none */
 	char *kernel; /* the guest's, from its template; NULL if that was removed */
 	char *host;   /* "Linux 6.1.0-30-amd64 x86_64" */
 	char *version;

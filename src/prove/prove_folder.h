@@ -26,7 +26,7 @@ struct prove_folder {
 /* In `top`, a directory that no guest can write to. */
 int prove_folder_make(struct prove_folder *f, const char *top, struct err *err) MUST_CHECK;
 void prove_folder_remove(struct prove_folder *f);
-/* Whether the run of f->path is over. */
+/* Whether the run of f->path has ended. */
 bool prove_folder_is_left(const struct prove_folder *f);
 /* The first directory that a killed run left below `top`, locked by us; false if there is none. */
 bool prove_folder_find_left(const char *top, struct prove_folder *ret);

@@ -30,7 +30,7 @@ static void become_job(const struct prove_job_spec *spec, struct ends e, pid_t p
 	(void)prctl(PR_SET_PDEATHSIG, spec->piped ? SIGTERM : SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
-	/* Out of the way first: any may be one of 0 to 2. */
+	/* Moved away first: each may be one of 0 to 2. */
 	int in = fcntl(e.in, F_DUPFD, 10), out = fcntl(e.out, F_DUPFD, 10),
 	    err = fcntl(e.err, F_DUPFD, 10);
 

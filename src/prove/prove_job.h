@@ -20,7 +20,7 @@
 #include "lib/base/err.h"
 
 #define PROVE_JOB_MAX_OUT 8192
-#define PROVE_JOB_LATE 1000 /* the status of one whose time was over */
+#define PROVE_JOB_LATE 1000 /* status after a timeout */
 #define PROVE_JOB_FDS 4
 
 struct prove_job {
@@ -49,7 +49,7 @@ static inline bool prove_job_runs(const struct prove_job *j)
 {
 	return j->pid > 0 && !j->ended;
 }
-/* At most PROVE_JOB_FDS of them; the caller's own fds of a piped one are not among them. */
+/* At most PROVE_JOB_FDS of them, without the caller's own fds of a piped one. */
 size_t prove_job_poll(const struct prove_job *j, struct pollfd *ret);
 /* Returns true if it has exited, now or before. */
 bool prove_job_look(struct prove_job *j);
@@ -57,6 +57,6 @@ bool prove_job_look(struct prove_job *j);
 int prove_job_wait_ms(const struct prove_job *j);
 /* Kills the rest of the group, and closes. */
 void prove_job_end(struct prove_job *j);
-/* Only waits, for at most its time: its status, or an error. */
+/* Waits until its exit or timeout; returns its status, or an error. */
 int prove_job_run(
 	struct prove_job *j, const struct prove_job_spec *spec, struct err *err) MUST_CHECK;

@@ -24,7 +24,7 @@
 #define PROVE_LANE_FDS (PROVE_JOB_FDS + PROVE_SESSION_FDS)
 
 enum prove_phase {
-	PROVE_HELD,   /* tried again, once the harm is done */
+	PROVE_HELD,   /* repeated after the harm is done */
 	PROVE_BEFORE, /* waits for its part before */
 	PROVE_READY,  /* for inside */
 	PROVE_ASKED,
@@ -61,7 +61,7 @@ struct prove_common {
 	const char *tool;   /* path of sbx-probe */
 	struct slice tool_bytes;
 	char *prelude_inside, *prelude_outside;
-	char *prelude_group[PROBE_N_GROUPS]; /* more of it outside; "" when a group has none */
+	char *prelude_group[PROBE_N_GROUPS]; /* more of it outside; "" if the group has none */
 	const char *echo_url;
 	void (*on_done)(void *arg, const struct prove_result *res);
 	void *arg;
@@ -99,7 +99,7 @@ void prove_env_free(char **env);
 /* The shell of parts on the host, by its full path. Not bash where dash is installed: bash runs
  * commands in the value of a variable that is used in arithmetic. */
 const char *prove_shell(void);
-/* The script of a part, with all in front that it finds. On the heap. */
+/* The script of a part, with its preludes. On the heap. */
 char *prove_script_make(
 	const struct prove_lane *l, const struct prove_item *it, enum probe_part part);
 

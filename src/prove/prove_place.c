@@ -41,7 +41,7 @@ static int save_json(const char *facts, const char *name, const json_t *j, struc
 	return r;
 }
 
-/* As a person sees it, credentials and all. */
+/* As the user sees it, including credentials. */
 static int save_inspect(const char *sbx, const char *facts, const char *ref, struct err *err)
 {
 	const char *const argv[] = {"/bin/sh", "-c",
@@ -104,7 +104,7 @@ static void set_place(char **field, char *value)
 	*field = value;
 }
 
-/* The first file at the top of a directory that a glob of --hide meets. */
+/* The first file at the top of a directory that a --hide pattern matches. */
 static char *find_hidden(const char *dir, const json_t *globs)
 {
 	AUTO_DIR DIR *d = opendir(dir);

@@ -55,7 +55,7 @@ struct probes {
 extern const char *const probe_groups[]; /* in report order; ends with NULL */
 extern const char *const probe_part_words[];
 
-/* The place of a group in probe_groups, or -1. */
+/* Index of a group in probe_groups, or -1. */
 int probe_group_find(const char *name);
 /* Loads one file. `path` is its name in messages. *ret must be all zero. */
 int probe_parse(struct slice text, const char *group, const char *name, const char *path,

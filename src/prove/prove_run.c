@@ -22,7 +22,7 @@
 #include "lib/client/api/sandbox.h"
 
 #define MAX_TOOL (8u << 20)
-#define TICK_MS 500 /* how long a signal waits at most */
+#define TICK_MS 500 /* maximum delay of a signal */
 
 enum { LANE_SANDBOX, LANE_TWIN, N_LANES };
 
@@ -233,7 +233,7 @@ static int find_sandbox(struct prove *pr, struct problem *p)
 	return r;
 }
 
-/* By the template, not by the guest's word. */
+/* From the template, not from the guest. */
 static char *kernel_of(const char *template_id)
 {
 	AUTO_TEMPLATE struct template t = {0};

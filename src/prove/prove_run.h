@@ -32,7 +32,7 @@ struct prove_wish {
 	void *arg;
 };
 
-/* Whether the wish takes it. */
+/* Whether the selection includes it. */
 bool prove_wants(const struct prove_wish *w, const struct probe *p);
 /* Returns 0 if probes were tried, whatever their results; also if interrupted (ret->cut). */
 int prove_run(const struct prove_wish *w, const struct probes *set, struct prove_run *ret,

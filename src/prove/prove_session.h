@@ -44,14 +44,14 @@ struct prove_session {
 	uint8_t *own; /* the buffer of sending, if owned */
 	size_t left;
 	bool asked;	 /* a part is under way */
-	bool called_off; /* and its time is over */
+	bool called_off; /* and its timeout expired */
 	uint32_t number;
 	uint64_t late_ms;
 	char why[300];
 };
 
 void prove_session_open(struct prove_session *s);
-/* Only when it is open and no part is under way. */
+/* Only while it is open and no part is under way. */
 void prove_session_ask(
 	struct prove_session *s, uint32_t number, unsigned seconds, const char *script);
 size_t prove_session_poll(const struct prove_session *s, struct pollfd *ret);

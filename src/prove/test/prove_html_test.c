@@ -142,7 +142,7 @@ static void a_run_that_was_cut_says_so(void **state)
 	assert_non_null(strstr(page, "The run was interrupted"));
 }
 
-/* Every text of a run, hostile: none of it is more than text. */
+/* Every text of a run, hostile: it stays plain text. */
 static void hostile_texts_stay_texts(void **state)
 {
 	struct prove_result v[] = {
