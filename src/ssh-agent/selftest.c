@@ -45,7 +45,7 @@ static int prepare_selftest(void)
 	return loop_init(&loop);
 }
 
-/* The day's work: memory, the clock, bytes both ways. */
+/* Ordinary operation: memory, the clock, data both ways. */
 static long try_work(int fd)
 {
 	char byte = 'x', *p = malloc(1 << 20);

@@ -52,7 +52,7 @@ struct stream {
 	uint32_t id, gen;
 	int fd;
 	uint64_t order; /* position in the queue */
-	bool may_sign;	/* VERDICT was yes: the next question is for the signature */
+	bool may_sign;	/* the keeper allowed it: the signature is requested next */
 	uint8_t *in;	/* length and request */
 	size_t n_in;
 	uint8_t *out;
@@ -77,7 +77,7 @@ struct ssh_agent {
 	struct loop_timer host_timer;
 	uint8_t *in;
 	size_t n_in;
-	const uint8_t *out; /* of the asker's request, or the question for the list */
+	const uint8_t *out; /* of the asker's request, or the request for the list */
 	size_t n_out, at_out;
 };
 

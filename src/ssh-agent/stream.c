@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-#define LENGTH 4 /* bytes in front of each message */
+#define LENGTH 4 /* size of the length before each message */
 
 static const uint8_t failure[] = {0, 0, 0, 1, SSHAGENT_FAILURE};
 
