@@ -165,7 +165,7 @@ static int run_selftest(struct keeper *k)
 struct options {
 	const char *id;
 	const char *state; /* its installation, for readers of the process list */
-	const char *jail;  /* the list of this program is tried */
+	const char *jail;  /* the program whose system call list is tested */
 	bool selftest, cold, make_image, pool;
 	struct make_options make;
 };

@@ -30,7 +30,7 @@ static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
-	/* The user's way into the guest is exec; the other paths are the keeper's own. */
+	/* Users can only open exec streams; the other paths are the keeper's own. */
 	if (strcmp(path, GUEST_PATH_EXEC) != 0)
 		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
 	if (k->state.phase != KEEPER_RUNNING)

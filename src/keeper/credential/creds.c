@@ -16,7 +16,7 @@
 struct creds {
 	struct binding list[CREDS_MAX_ITEMS];
 	size_t n;
-	struct services *set;	      /* the bound ones only */
+	struct services *set;	      /* only bound services */
 	const struct creds_input *in; /* set only while creds is being built */
 	char *sandbox;		      /* its id */
 	bool logins, all;	      /* of the input */
@@ -80,7 +80,7 @@ static void put_value(struct binding *b, enum origin_which which, const struct v
 	b->has |= (uint8_t)(1u << which);
 }
 
-/* Whether another item of this name is the sandbox's own, and this one is not. */
+/* Whether the sandbox has its own item of this name and this one is global. */
 static bool is_hidden(const struct vault_item *items, size_t n, const struct vault_item *item)
 {
 	for (size_t i = 0; i < n && !item->meta.scope[0]; i++) {
@@ -123,7 +123,7 @@ static size_t find_slot(const char *text)
 	return strlen(text);
 }
 
-/* Adds the places where any service's credentials may be, so that origin judges them too. */
+/* Adds the places where credentials of any service may be, so that origin checks them too. */
 static int add_auth_names(const struct creds *c, char **text, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/" AUTH_NAMES, c->in->shipped), *names = NULL,
@@ -269,7 +269,7 @@ static bool is_wanted(const struct creds *c, const struct service *s)
 	return (c->logins && service_has_login(s)) || c->all || service_has_always(s);
 }
 
-/* The service has a host that a credential of the user's own has, or its file is wrong. */
+/* The service has the same host as a credential of the user, or its file is invalid. */
 static void replace_fault(struct creds *c, const struct service *s)
 {
 	AUTO_FREE char *old = c->fault[c->n_faults - 1];

@@ -35,7 +35,7 @@ struct creds_value {
 };
 
 struct binding {
-	char name[VAULT_MAX_NAME]; /* for people and records */
+	char name[VAULT_MAX_NAME]; /* for users and records */
 	uint8_t has;		   /* ORIGIN_HAS_* */
 	struct creds_value value[ORIGIN_N_WHICH];
 	char *text; /* of the service */
@@ -50,8 +50,8 @@ struct creds_input {
 	const char *shipped,
 		*own;	     /* directories of services: the installation's, then the user's */
 	const char *sandbox; /* its id */
-	const struct services *services; /* all; NULL: items alone count */
-	bool logins;			 /* token endpoints where programs log in are opened */
+	const struct services *services; /* all; NULL: only items */
+	bool logins;			 /* intercept token endpoints where programs log in */
 	bool all;			 /* credentials.intercept */
 	const char *own_services;	 /* a list of lib/secret/service/own.h; NULL: none */
 };
@@ -60,11 +60,11 @@ struct creds_input {
 struct creds *creds_new(const struct creds_input *in);
 void creds_free(struct creds *c);
 
-/* NULL when the host is not intercepted; c may be NULL. */
+/* Returns NULL if the host is not intercepted; c may be NULL. */
 const struct binding *creds_find(const struct creds *c, const char *host, uint16_t port);
-/* Whether any port of this host is intercepted; yes too often rather than too seldom. */
+/* Whether any port of this host is intercepted; may return true too often, never too seldom. */
 bool creds_has_host(const struct creds *c, const char *host);
-/* Whether no port of this host is passed unseen: service_guards_host. */
+/* Whether all ports of this host are intercepted or denied: service_guards_host. */
 bool creds_guards_host(const struct creds *c, const char *host);
 /* Formats "NAME=PLACEHOLDER" of this sandbox for the i-th variable of all services with a secret.
  * Returns false after the last. */

@@ -14,13 +14,13 @@
 #include "lib/rules/policy/addr.h"
 
 #define KEEPER_MAX_ORIGINS 32
-#define KEEPER_ORIGIN_CONNS 64 /* connections of one origin that are remembered */
+#define KEEPER_ORIGIN_CONNS 64 /* remembered connections of one origin */
 #define KEEPER_ORIGIN_LOOK_MS 1000
 #define KEEPER_ORIGIN_START_MS clock_limit_ms(5000) /* from its start to its HELLO */
 #define KEEPER_ORIGIN_IDLE_MS 60000
 #define KEEPER_ORIGIN_VIOLATIONS 3
 #define KEEPER_ORIGIN_CRASHES 10 /* unexpected exits, per host and run */
-#define KEEPER_MAX_BLAMED 64	 /* hosts whose origins did wrong */
+#define KEEPER_MAX_BLAMED 64	 /* hosts whose origins violated the protocol */
 #define KEEPER_ORIGIN_TOKENS 32	 /* of one origin, unanswered */
 #define KEEPER_MAX_GIVEN 64	 /* values last released to one origin */
 
@@ -39,7 +39,7 @@ struct origin_conn {
 	enum origin_conn_state state;
 	uint32_t id;	   /* origin's */
 	uint32_t exchange; /* CONN_ASKED: egress's */
-	struct addr addr;  /* CONN_DUE and later: getpeername's word */
+	struct addr addr;  /* CONN_DUE and later: from getpeername */
 	bool is_own;	   /* same as getsockname: the address is this host */
 	uint16_t port;
 	int fd; /* CONN_DUE */
@@ -55,7 +55,7 @@ struct origin_asked_value {
 	struct origin_value value;
 };
 
-/* STORED, when origin reads. */
+/* STORED, to be sent when origin reads. */
 struct origin_kept {
 	uint32_t id;
 	struct origin_stored stored;
@@ -93,7 +93,7 @@ struct origins {
 	size_t n_blamed;
 	int roots; /* a sealed memfd; -1: the certificates cannot be read */
 	struct loop_timer timer;
-	/* Orders a connection at egress. -EAGAIN: again when egress takes messages. */
+	/* Orders a connection at egress. -EAGAIN: retry when egress accepts messages. */
 	int (*open_socket)(
 		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange);
 	/* Starts the program with its end of the channel; tests replace it. */

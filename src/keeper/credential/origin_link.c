@@ -38,7 +38,7 @@ struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
 	return o && o->worker.alive && o->worker.gen == gen ? o : NULL;
 }
 
-/* Its place in the list: worker.idx. */
+/* Its index in the list: worker.idx. */
 static struct origin *origin_of(struct keeper *k, const struct worker *w)
 {
 	return &k->origins->list[w->idx];
@@ -244,7 +244,7 @@ void origins_on_timer(struct keeper *k)
 	uint64_t now = clock_mono_ms();
 	bool any = false;
 
-	origins_recheck(k); /* a rule may have run out */
+	origins_recheck(k); /* a rule may have expired */
 	conns_on_room(k);   /* for connections that wait for egress */
 	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
 		if (k->origins->list[i].worker.alive)

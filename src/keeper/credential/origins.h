@@ -29,7 +29,7 @@ void origins_recheck(struct keeper *k);
 void origins_kill_all(struct keeper *k, const char *why);
 /* Sends all due messages. */
 void origins_push(struct keeper *k, struct origin *o);
-/* A request that waits at this origin; NULL when none does. */
+/* Returns a request that waits at this origin, or NULL. */
 const struct origin_exchange *origins_first_waiting(const struct origin *o);
 
 /* origin_conn.c: connections for origins. */
@@ -46,10 +46,10 @@ void conns_on_egress_end(struct keeper *k);
 void conns_on_room(struct keeper *k);
 /* Whether this origin may use the address of c: pinned, upstream proxy, or permitted by policy. */
 bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct origin_conn *c);
-/* The same of every connection that this origin has or is about to have. */
+/* The same for every current or pending connection of this origin. */
 bool conns_all_may_lead(const struct keeper *k, const struct origin *o);
 const struct origin_conn *conns_find_given(const struct origin *o, uint32_t id);
-/* -EAGAIN when origin does not read. */
+/* Returns -EAGAIN if origin does not read. */
 int conns_push(struct origin *o) MUST_CHECK;
 void conns_drop(struct origin *o);
 

@@ -261,7 +261,7 @@ static void bind_all(struct keeper *k)
 	trust_renew(k);
 }
 
-/* A serial is of one value, and of no other. */
+/* A serial identifies exactly one value. */
 static bool knows_serial(const struct vault_link *v, uint64_t serial)
 {
 	for (size_t i = 0; i < v->n_known; i++) {

@@ -19,8 +19,8 @@
 #define KEEPER_VAULT_GAP_MS 250 /* before the vault is tried again; doubled each time ... */
 #define KEEPER_VAULT_MAX_GAP_MS 5000
 #define KEEPER_VAULT_MS clock_limit_ms(10000) /* for HELLO (sbxd starts the vault) and for LIST */
-#define KEEPER_VAULT_RELIST_MS 1000	      /* when the vault is not open yet */
-#define KEEPER_RELEASE_MS 35000		      /* a program that has the value has 30 s */
+#define KEEPER_VAULT_RELIST_MS 1000	      /* while the vault is not open yet */
+#define KEEPER_RELEASE_MS 35000		      /* a program that fetches the value has 30 s */
 #define KEEPER_MAX_RELEASES (32 * ORIGIN_N_WHICH)
 #define KEEPER_STORE_MS 15000
 /* Tokens being sent to the vault. A LIST may wait behind all of them, at the vault's rate. */
@@ -30,7 +30,7 @@ static_assert(KEEPER_MAX_STORES * 1000 / VAULT_STORE_PER_S < 10000, "within KEEP
 struct keeper;
 struct origin;
 
-/* A RELEASE that the vault has not answered. */
+/* An unanswered RELEASE. */
 struct release {
 	uint32_t id; /* of the message; 0: free */
 	uint32_t gen;
@@ -84,7 +84,7 @@ void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev);
 void vault_stop(struct keeper *k);
 /* Returns the facts about credentials for an ask; the texts are valid until the next event. */
 struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
-/* Has the value written to the stream, which stays the caller's; origins_on_released follows. */
+/* Requests the value for the stream, which stays the caller's; origins_on_released follows. */
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
 void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev);
@@ -92,7 +92,7 @@ void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev);
  * when the bindings have the token. */
 int vault_store(struct keeper *k, const struct origin *o, enum origin_which which, uint32_t token,
 	int pipe, struct err *err) MUST_CHECK;
-/* How many of this origin's are not answered. */
+/* Returns the number of unanswered requests of this origin. */
 size_t vault_count_stores(const struct keeper *k, const struct origin *o);
 /* Applies credentials.oauth and credentials.intercept and reads the services of `sbx secret own`
  * again. Takes effect immediately. */

@@ -57,7 +57,7 @@ static void on_refused(struct keeper *k, uint32_t stream)
 
 static const struct stream_kind ask_stream = {.on_refused = on_refused};
 
-/* Both ends of a stream; the request is written whole, then the writing side is shut. */
+/* Both ends of a stream; the request is written completely, then the writing side is shut. */
 static int send_request(
 	struct keeper *k, const struct ask_kind *kind, struct slice body, uint32_t *ret_stream)
 {

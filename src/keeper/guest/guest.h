@@ -33,9 +33,9 @@ struct ask_kind {
 	void (*on_reply)(struct keeper *k, const struct guest_reply *reply);
 	/* body is empty if there is no answer. */
 	void (*on_body)(struct keeper *k, const struct ask *a, struct slice body);
-	/* Only that it is over matters. */
+	/* Only its end matters. */
 	void (*on_over)(struct keeper *k);
-	/* The life of the sandbox depends on it: a guest that a full disk has stopped has time. */
+	/* The sandbox's state depends on it: a guest that a full disk has paused gets more time. */
 	bool is_patient;
 };
 

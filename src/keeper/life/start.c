@@ -37,7 +37,7 @@ static void select_plan(struct keeper *k)
 		.has_own_disks = disks_exist(k->dir)};
 	struct start_choice choice;
 
-	/* Finding the snapshot takes time: its key is a hash of the initrd, too. */
+	/* Finding the snapshot takes time: its key also includes a hash of the initrd. */
 	if (plan_needs_image(facts))
 		facts.image_why = warm_open(k, why, sizeof(why));
 	choice = plan_select(&facts);
@@ -108,7 +108,7 @@ int start_go_on(struct keeper *k, struct err *err)
 	return r < 0 ? r : start_machine(k, err);
 }
 
-/* Called while qemu boots. Never fails: without one of these processes the network is refused, with
+/* Called while QEMU boots. Never fails: without one of these processes the network is denied, with
  * the reason. */
 int start_network(struct keeper *k, struct err *err)
 {

@@ -25,7 +25,7 @@ int chatter_open(struct keeper *k)
 	k->chatter_rd = fds[0];
 	k->chatter_wr = fds[1];
 	k->chatter_left = KEEPER_LOG_BUDGET;
-	/* Children write to it blocking: a full pipe slows a noisy one down. */
+	/* Children write blocking: a full pipe slows a noisy one down. */
 	if (fd_set_nonblock(fds[1], false) < 0)
 		return -errno;
 	return loop_add(&k->loop, fds[0], EPOLLIN, (struct loop_key){.kind = EV_CHATTER});

@@ -85,4 +85,4 @@ void record_close(struct keeper *k);
 /* chatter.c: output of the children, limited. */
 int chatter_open(struct keeper *k) MUST_CHECK;
 void chatter_on_readable(struct keeper *k);
-void chatter_drain(struct keeper *k); /* all of it until now */
+void chatter_drain(struct keeper *k); /* all output until now */

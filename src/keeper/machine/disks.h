@@ -21,7 +21,7 @@
 
 struct disks {
 	struct template template;
-	char *own[TEMPLATE_N_DISKS][DISKS_MAX_OWN]; /* read-only ones upwards, then the top */
+	char *own[TEMPLATE_N_DISKS][DISKS_MAX_OWN]; /* read-only layers upwards, then the top */
 	size_t n_own[TEMPLATE_N_DISKS];
 	uint64_t size[TEMPLATE_N_DISKS]; /* of a new top */
 	bool is_larger;			 /* the root disk is larger than the template's */

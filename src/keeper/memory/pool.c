@@ -44,7 +44,7 @@ void pool_on_setup_sent(struct keeper *k)
 		return;
 	k->pool->is_network_due = false;
 	warm_mark(k, "/setup is sent");
-	(void)!k->life->network(k, &err); /* never fails: the network is refused instead */
+	(void)!k->life->network(k, &err); /* never fails: the network is denied instead */
 	warm_mark(k, "the network is started");
 }
 

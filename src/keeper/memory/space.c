@@ -73,7 +73,7 @@ int space_check(const struct keeper *k, uint64_t bytes, struct err *err)
 		(unsigned long long)((need + bytes) >> 20), (unsigned long long)(free >> 20));
 }
 
-/* The place that is closest to its reserve, or below it. */
+/* The file system that is closest to its reserve, or below it. */
 static void find_least(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_need)
 {
 	*ret_free = UINT64_MAX;

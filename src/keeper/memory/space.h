@@ -23,10 +23,10 @@
 #include "lib/rules/spec/spec.h"
 
 #define SPACE_LOOK_MS 250
-#define SPACE_FAR_MS 1000 /* when there is SPACE_FAR more than the reserve */
+#define SPACE_FAR_MS 1000 /* if there is SPACE_FAR more than the reserve */
 #define SPACE_FAR (4ULL << 30)
 #define SPACE_MAX_PLACES (SPEC_MAX_WORKSPACES + 1)
-#define SPACE_WRITES (64u << 10) /* bytes between two checks: less is not writing */
+#define SPACE_WRITES (64u << 10) /* bytes between two checks: less does not count as writing */
 #define SPACE_LEAST (4u << 20)	 /* needed to continue a VM that found no space at all */
 #define SPACE_PAUSED "paused (disk full)"
 

@@ -28,7 +28,7 @@ struct keeper;
 struct denied {
 	char *texts[DENIED_MAX]; /* the oldest first */
 	size_t n;
-	bool is_new;	/* the guest has not got all of them */
+	bool is_new;	/* the guest does not have all of them */
 	bool is_asking; /* the guest has not answered the last POST */
 	uint64_t sent_ms;
 	struct loop_timer timer;

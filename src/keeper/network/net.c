@@ -110,7 +110,7 @@ static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 			err_text(&err, r));
 }
 
-/* An exchange that egress did not take. */
+/* An exchange that egress did not accept. */
 static void give_up_exchange(struct keeper *k, const char *why)
 {
 	struct net_pending *p = &k->net->pending;
@@ -187,7 +187,7 @@ static bool push_pending(struct keeper *k)
 
 static const uint64_t ask_us = 1000000 / KEEPER_ASK_RATE;
 
-/* An edge that is started again does not bring a new burst. */
+/* A restarted edge does not get a new burst. */
 static bool is_too_fast(struct keeper *k)
 {
 	uint64_t now = clock_mono_us();
@@ -200,7 +200,7 @@ static bool is_too_fast(struct keeper *k)
 	return true;
 }
 
-/* As the audit log has it, without the path of the request. */
+/* As in the audit log, without the path of the request. */
 static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct edge_verdict *v)
 {
 	static const char *const kinds[EDGE_N_ASK_KINDS] = {[EDGE_ASK_TUNNEL] = "tunnel",

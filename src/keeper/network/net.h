@@ -15,7 +15,7 @@
 #define KEEPER_ASK_BURST 20000 /* asks answered without delay; then ... */
 #define KEEPER_ASK_RATE 2000   /* ... this many per second */
 #define KEEPER_ASK_PAUSE_MS 10
-/* Lines of the keeper's own: a guest can cause some of them as often as it likes. */
+/* The keeper's own log lines: a guest can cause some of them at will. */
 #define KEEPER_LOG_LINES 1000
 #define KEEPER_LOG_PER_MINUTE 30
 
@@ -50,7 +50,7 @@ struct net {
 	struct net_ask asks[EDGE_MAX_ASKS]; /* a ring */
 	size_t first, n_asks;
 	struct exchange exchanges[EGRESS_MAX_OPEN];
-	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of places */
+	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of slots */
 	size_t n_free;
 	struct net_pending pending;
 	uint64_t spent_us; /* when all answered asks would be done at KEEPER_ASK_RATE */
@@ -67,8 +67,8 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
-/* The connection for an origin: by egress's OPEN of the kind SOCKET. -EAGAIN: tried again when
- * egress takes messages (origins_on_room). */
+/* Orders a connection for an origin: egress's OPEN of the kind SOCKET. -EAGAIN: retried when egress
+ * accepts messages (origins_on_room). */
 int net_open_socket(
 	struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange) MUST_CHECK;
 
@@ -76,7 +76,7 @@ int net_open_socket(
 /* -EEXIST: the id is in use. -EOVERFLOW: more than EDGE_MAX_ASKS. */
 int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 bool asks_is_empty(const struct net *n);
-/* Whether the first one needs egress, if it is allowed. */
+/* Whether the first ask needs egress, if it is allowed. */
 bool asks_first_is_open(const struct net *n);
 void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret);
 void asks_clear(struct net *n);

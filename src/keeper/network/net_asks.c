@@ -27,7 +27,7 @@ int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
 {
 	if (n->n_asks == EDGE_MAX_ASKS)
 		return -EOVERFLOW;
-	/* Nearly always there are none, or a few. */
+	/* Usually there are none, or a few. */
 	for (size_t i = 0; i < n->n_asks; i++)
 		if (nth_ask(n, i)->id == id)
 			return -EEXIST;
@@ -69,7 +69,7 @@ void asks_clear(struct net *n)
 
 void exchanges_init(struct net *n)
 {
-	/* The first place is on top. */
+	/* The first slot is on top. */
 	for (size_t i = 0; i < EGRESS_MAX_OPEN; i++)
 		n->free[i] = (uint16_t)(EGRESS_MAX_OPEN - 1 - i);
 	n->n_free = EGRESS_MAX_OPEN;

@@ -27,7 +27,7 @@ struct reload {
 struct netpolicy {
 	int text;		  /* the policy as a sealed memfd */
 	char fault[ERR_MAX_TEXT]; /* why the settings are invalid; "": valid */
-	struct stat resolver;	  /* of resolv.conf when it was passed */
+	struct stat resolver;	  /* of resolv.conf when it was sent */
 	uint64_t resolver_ms;	  /* time of the last check */
 	bool locals_due;	  /* the host's new addresses are not sent yet */
 	struct reload reloads[KEEPER_MAX_RELOADS];

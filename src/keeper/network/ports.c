@@ -58,7 +58,7 @@ static int bound_port(int fd, uint16_t *ret)
 	return 0;
 }
 
-/* An fd that listens, or a negative errno. */
+/* Returns a listening fd, or a negative errno. */
 static int make_listener(struct keeper_port *p)
 {
 	struct sockaddr_storage sa;
@@ -149,7 +149,7 @@ static void put_ports(struct keeper *k, const struct keeper_ports *wanted)
 		l->port.bound = 0;
 		l->port.code = -EINPROGRESS;
 		take_over(l, old, n_old);
-		/* Its place in the list is in its key. */
+		/* Its key contains its index in the list. */
 		if (l->is_watched)
 			loop_del(&k->loop, l->fd);
 		l->is_watched = false;
@@ -157,7 +157,7 @@ static void put_ports(struct keeper *k, const struct keeper_ports *wanted)
 	for (size_t i = 0; i < n_old; i++)
 		if (old[i].fd >= 0)
 			close_one(k, &old[i], 0);
-	/* First all closings, so that an address can change hands. */
+	/* Closes all first, so that an address can be reused. */
 	for (size_t i = 0; s->is_open && i < s->n; i++)
 		open_one(&s->list[i]);
 }
@@ -325,7 +325,7 @@ static bool take_one(struct keeper *k, struct listener *l)
 	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
-		/* Descriptors or memory are short: a pause, not a spin. */
+		/* Out of descriptors or memory: pause, do not spin. */
 		if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
 			k->ports->spent_us = (clock_mono_ms() + 1000) * 1000;
 		return false;

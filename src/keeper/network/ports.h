@@ -21,7 +21,7 @@
 #include "lib/os/ipc/keeper_ports.h"
 #include "lib/os/loop/loop.h"
 
-#define KEEPER_MAX_PORT_CONNS 192 /* of KEEPER_MAX_STREAMS: the rest is for users and questions */
+#define KEEPER_MAX_PORT_CONNS 192 /* of KEEPER_MAX_STREAMS: the rest is for users and requests */
 #define KEEPER_PORT_BACKLOG 128
 #define KEEPER_PORT_BATCH 8   /* connections accepted per turn of the loop */
 #define KEEPER_PORT_BURST 200 /* accepted without delay; then ... */
@@ -64,5 +64,5 @@ int ports_send(struct keeper *k, int sock, uint32_t id) MUST_CHECK;
 /* Enables or disables the listeners, depending on the current state. */
 void ports_watch(struct keeper *k);
 void ports_on_accept(struct keeper *k, const struct loop_event *ev);
-/* All connections are over. */
+/* All connections are closed. */
 void ports_on_edge_end(struct keeper *k);

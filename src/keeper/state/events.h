@@ -10,7 +10,7 @@
 enum keeper_ev {
 	EV_SIGNAL,
 	EV_LISTEN,
-	EV_LINK, /* idx: which connection of sbxd */
+	EV_LINK, /* idx: connection of sbxd */
 	EV_QMP,
 	EV_QEMU_END,
 	EV_SHARE_END,
@@ -22,7 +22,7 @@ enum keeper_ev {
 	EV_TIMER_STOP,
 	EV_TIMER_VMM,
 	EV_TIMER_EDGE,
-	EV_TIMER_WAIT, /* idx: which stream that waits */
+	EV_TIMER_WAIT, /* idx: waiting stream */
 	EV_TIMER_ASK,  /* idx: which question */
 	EV_EGRESS,
 	EV_EGRESS_END,
@@ -32,7 +32,7 @@ enum keeper_ev {
 	EV_TIMER_RECORD,
 	EV_SSH_AGENT,
 	EV_SSH_AGENT_END,
-	EV_CONFIRM, /* idx: which question to a person */
+	EV_CONFIRM, /* idx: prompt */
 	EV_TIMER_CONFIRM,
 	EV_VAULT,
 	EV_TIMER_VAULT,

@@ -98,7 +98,7 @@ void edge_on_timer(struct keeper *k)
 	}
 }
 
-/* Counted apart from tries, which READY sets back: a compromised edge could send that. */
+/* Counted separately from tries, which READY resets: a compromised edge could send that. */
 static void count_violation(struct keeper *k, struct worker *w)
 {
 	if (w->violations >= WORKER_MAX_VIOLATIONS)

@@ -22,7 +22,7 @@
 
 /* The purpose of a stream. */
 struct stream_kind {
-	bool is_session; /* a user's: counted in state.sessions */
+	bool is_session; /* of a user: counted in state.sessions */
 	bool is_quiet;	 /* refusals are not logged */
 	void (*on_refused)(struct keeper *k, uint32_t stream);
 	void (*on_closed)(struct keeper *k);
@@ -63,5 +63,5 @@ bool edge_is_alive(const struct keeper *k);
 bool edge_is_up(const struct keeper *k);
 /* The guest's network is connected: with its configuration, or when it is claimed. */
 int edge_send_net(struct keeper *k, struct err *err) MUST_CHECK;
-/* Calls on_room when edge takes messages again. */
+/* Calls on_room when edge accepts messages again. */
 void edge_want_room(struct keeper *k);

@@ -20,7 +20,7 @@
 #define KEEPER_EGRESS_STEADY_MS 10000 /* an egress that ran this long restarts with the short gap */
 /* How long asks wait for an egress. */
 #define KEEPER_EGRESS_GRACE_MS clock_limit_ms(2000)
-#define KEEPER_LOAD_MS clock_limit_ms(3000) /* for egress to take a policy over */
+#define KEEPER_LOAD_MS clock_limit_ms(3000) /* for egress to load a policy */
 
 struct egress_ops {
 	int (*configure)(struct keeper *k); /* settings, resolver and policy */

@@ -37,7 +37,7 @@ struct worker_ops {
 		struct err *err);
 	int (*on_hello)(struct keeper *k, struct worker *w, struct err *err);
 	int (*on_message)(struct keeper *k, struct worker *w, struct ipc_msg *msg, struct err *err);
-	void (*on_room)(struct keeper *k, struct worker *w); /* the channel takes messages again */
+	void (*on_room)(struct keeper *k, struct worker *w); /* messages are accepted again */
 	/* The process was reaped; w->gen already belongs to the next one. */
 	void (*on_end)(struct keeper *k, struct worker *w, const char *why);
 	void (*on_violation)(struct keeper *k, struct worker *w); /* killed and recorded */
@@ -52,7 +52,7 @@ struct worker {
 	struct jail_child child;
 	int sock;
 	uint32_t gen, idx;   /* of its loop keys */
-	unsigned tries;	     /* restarts, one after the other */
+	unsigned tries;	     /* restarts in a row */
 	unsigned violations; /* over the whole run */
 	uint64_t started_ms; /* of this process */
 	struct loop_timer timer;
@@ -68,7 +68,7 @@ void worker_stop(struct keeper *k, struct worker *w, const char *why);
 void worker_on_exit(struct keeper *k, struct worker *w);
 /* For ops.ev_message. */
 void worker_on_event(struct keeper *k, struct worker *w, const struct loop_event *ev);
-/* Calls ops.on_room when the channel takes messages again. */
+/* Calls ops.on_room when the channel accepts messages again. */
 void worker_want_room(struct keeper *k, struct worker *w);
 /* Sets the timer for the next start, while the sandbox starts or runs. */
 void worker_restart(struct keeper *k, struct worker *w);

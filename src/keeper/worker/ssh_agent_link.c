@@ -86,7 +86,7 @@ static void push_streams(struct keeper *k)
 	for (uint32_t i = 0; i < SSH_AGENT_MAX_OPEN && a->worker.alive; i++) {
 		if (a->streams[i].fd < 0)
 			continue;
-		/* A few small messages: when they do not fit it does not read, and is of no use. */
+		/* A few small messages: if they do not fit, the process does not read. */
 		if (chan_send_plain(a->worker.sock, SSH_AGENT_OPEN, i + 1, a->streams[i].fd) < 0) {
 			ssh_agent_kill(k);
 			return;

@@ -17,7 +17,7 @@
 #include "lib/os/ipc/edge_chan.h"
 
 #define KEEPER_CONFIRMS 4	/* prompts at the same time */
-#define KEEPER_CONFIRM_MS 30000 /* no answer within it is a no */
+#define KEEPER_CONFIRM_MS 30000 /* a timeout is a denial */
 
 /* A client of the guest at sbx-ssh-agent. */
 struct ssh_agent_stream {
@@ -41,7 +41,7 @@ struct ssh_agent_link {
 
 void ssh_agent_init(struct keeper *k);
 bool ssh_agent_is_live(const struct keeper *k, struct loop_key key);
-/* A client of the guest: the socket for edge and an allowed verdict, or -1 and why not. */
+/* A guest client: returns the socket for edge and an allowed verdict, or -1 and the reason. */
 int ssh_agent_open(struct keeper *k, struct edge_verdict *ret) MUST_CHECK;
 void ssh_agent_on_event(struct keeper *k, const struct loop_event *ev);
 void ssh_agent_on_exit(struct keeper *k);
