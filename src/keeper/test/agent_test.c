@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper between a false edge, a real jailed sbx-ssh-agent and a real ssh-agent. */
+/* The keeper with a fake edge, a real jailed sbx-ssh-agent and a real ssh-agent. */
 #include "net_rig.h"
 
 #include <errno.h>
@@ -232,7 +232,7 @@ static void test_16_clients(void **state)
 	for (uint32_t i = 0; i < SSH_AGENT_MAX_OPEN; i++)
 		(void)close(fds[i]);
 	(void)rig_run_until(-1, 200);
-	fds[0] = open_client(100); /* their places are free again */
+	fds[0] = open_client(100); /* their slots are free again */
 	assert_int_equal(sign(fds[0]), 14);
 	(void)close(fds[0]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy of a sandbox that only installs something. */
+/* The policy of a sandbox that only installs software. */
 #include "src/keeper/network/closed.h"
 
 #include <setjmp.h>

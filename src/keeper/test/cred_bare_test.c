@@ -51,7 +51,7 @@ static void permit(const char *list)
 	vault_set_rules(&rig_k, true, rig_k.vault->all);
 }
 
-/* 'o': opened, 't': a tunnel, 'n': refused. */
+/* 'o': intercepted, 't': a tunnel, 'n': denied. */
 static char look_at(uint32_t id, const char *host, uint16_t port)
 {
 	rig_ask(id, EDGE_ASK_TUNNEL, host, port);
@@ -130,7 +130,7 @@ static void what_the_user_permits_counts_at_once(void **state)
 	permit("model\n");
 	assert_false(rig_k.origins->list[0].worker.alive);
 	assert_int_equal(look(2, MODEL), 't');
-	cred_ask(3, MODEL, "POST"); /* in a connection that was opened before */
+	cred_ask(3, MODEL, "POST"); /* in a connection that was intercepted before */
 	assert_false(rig_must_answer(3));
 	permit("");
 	assert_int_equal(look(4, MODEL), 'o');
@@ -176,7 +176,7 @@ static void the_setting_and_the_list_are_read_on_reload(void **state)
 	assert_null(creds_find(rig_k.creds, FORGE, cred_port));
 }
 
-/* A build has no credential; a key that its files bring is refused as well. */
+/* A build has no credential; a key in its files is denied as well. */
 static void a_closed_sandbox_is_no_exception(void **state)
 {
 	rig_bring_egress_up();

@@ -22,7 +22,7 @@ static void must_be_killed(unsigned n_violations)
 	rig_must_be_quiet(cred_vault);
 }
 
-/* Starts over with a clean sheet, so that each lie is the first. */
+/* Starts over, so that each violation is the first. */
 static struct cred_run again(void)
 {
 	rig_k.origins->n_blamed = 0;
@@ -208,7 +208,7 @@ static void a_violation_is_in_the_log(void **state)
 
 	assert_int_equal(origin_send_closed(run.origin, 77, 0, 0), 0);
 	must_be_killed(1);
-	s = rig_last_record(); /* the request that broke with it is the last */
+	s = rig_last_record(); /* the record of the broken request is the last */
 	assert_int_equal(s.kind, AUDIT_KIND_CREDENTIAL_USE);
 	assert_non_null(strstr(s.reason, "sbx-origin violated its protocol"));
 	cred_run_down(&run);
@@ -256,7 +256,7 @@ static void killed_while_its_value_is_on_its_way(void **state)
 		assert_int_equal(rig_k.vault->releases[i].id, 0);
 	next = cred_run_up();
 	assert_int_equal(vault_send_done(cred_vault, id, &done), 0);
-	rig_must_be_quiet(next.origin); /* the answer is not the new one's */
+	rig_must_be_quiet(next.origin); /* the answer does not go to the new one */
 	assert_true(rig_k.vault->is_current);
 	cred_run_down(&run);
 	cred_run_down(&next);

@@ -28,7 +28,7 @@ int cred_down(void **state);
 #define CRED_TEST(f) cmocka_unit_test_setup_teardown(f, cred_up, cred_down)
 
 struct vault_item *cred_add_item(const char *name, uint64_t serial);
-/* The keeper connects; HELLO to the end of the first LIST. */
+/* The keeper connects; handles HELLO to the end of the first LIST. */
 void cred_vault_up(void);
 void cred_accept(void);
 /* Receives a LIST and answers it. */
@@ -62,5 +62,5 @@ void cred_need(int origin, uint32_t id, uint32_t conn);
 /* Receives a RELEASE; its stream is in rig_msg. */
 void cred_must_get_release(const char *name, uint64_t serial);
 struct origin_value cred_must_get_value(int origin, uint32_t id);
-/* How often this word is the action of a record. */
+/* Counts the records with this action. */
 struct seen cred_last_use(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests with a credential: from edge's question to the vault's value and the record of it. */
+/* Requests with a credential: from edge's ask to the vault's value and its record. */
 #include "cred_rig.h"
 
 #include <arpa/inet.h>
@@ -173,7 +173,7 @@ static void a_need_without_a_request(void **state)
 	cred_run_down(&run);
 }
 
-/* The policy of now counts, though the connection is an old one. */
+/* The current policy applies, though the connection is old. */
 static void a_need_after_the_address_was_denied(void **state)
 {
 	struct cred_run run = cred_run_up();
@@ -576,7 +576,7 @@ static void the_guest_is_told_what_to_trust(void **state)
 	cred_n_items = 0;
 	cred_changed();
 	must_trust(PEM, NULL);
-	/* a second time is against the protocol */
+	/* a second time is a protocol violation */
 	edge_kill(&rig_k);
 	rig_k.trust->is_said = false;
 	rig_put_edge(EDGE_PHASE_CONNECT);

@@ -208,7 +208,7 @@ static void a_refresh_breaks_nobody(void **state)
 	assert_int_equal(origin_send_result(origin, exchange, &used), 0);
 	(void)rig_run_until(-1, 50);
 	assert_true(rig_k.origins->list[0].worker.alive);
-	/* the next one is the new one */
+	/* the next one is new */
 	cred_ask(2, API, "GET");
 	assert_true(rig_must_answer(2));
 	assert_int_equal(origin_send_need(origin, 3, &need), 0);

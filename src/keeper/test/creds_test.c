@@ -264,7 +264,7 @@ static void customs_that_cannot_be(void **state)
 	assert_non_null(strstr(creds_fault(creds, 0), "the credential every is not used: "));
 }
 
-/* The first one stays, and the other cannot take its host away. */
+/* The first one stays, and the other cannot claim its host. */
 static void two_for_one_host(void **state)
 {
 	(void)add_custom("mine", "api.demo.example", "%s");
@@ -367,7 +367,7 @@ static void logins_need_no_item(void **state)
 	join();
 	assert_string_equal(creds_find(creds, "auth.acct.example", 443)->name, "mine");
 	assert_int_equal(creds_count_faults(creds), 0);
-	/* with a token all of it is opened */
+	/* with a token all hosts are intercepted */
 	n_items = 0;
 	(void)add("acct.access", ID, VAULT_SERVICE);
 	join();
@@ -407,7 +407,7 @@ static void a_model_api_needs_no_item(void **state)
 	assert_non_null(strstr(b->text, "known header x-some-key"));
 	assert_true(creds_has_host(creds, "api.model.example"));
 	assert_false(creds_env(creds, 0, field)); /* no placeholder without a value */
-	/* its other slot, the endpoint of a login that is not caught, and forges */
+	/* its other slot, the endpoint of an uncaptured login, and forges */
 	assert_null(creds_find(creds, "files.model.example", 443));
 	assert_null(creds_find(creds, "auth.model.example", 443));
 	assert_null(creds_find(creds, "api.model.example", 8443));
@@ -415,7 +415,7 @@ static void a_model_api_needs_no_item(void **state)
 	assert_false(creds_has_host(creds, "files.model.example"));
 	assert_false(creds_has_host(creds, "auth.model.example"));
 	assert_false(creds_has_host(creds, "other.example"));
-	/* on every port; where a login is not caught, and a forge, on none */
+	/* on every port; on none for an uncaptured login and a forge */
 	assert_true(creds_guards_host(creds, "api.model.example"));
 	assert_false(creds_guards_host(creds, "files.model.example"));
 	assert_false(creds_guards_host(creds, "auth.model.example"));
@@ -425,7 +425,7 @@ static void a_model_api_needs_no_item(void **state)
 	assert_true(creds_guards_host(creds, "auth.model.example"));
 	assert_non_null(creds_find(creds, "auth.model.example", 443));
 	assert_true(creds_has_host(creds, "auth.model.example"));
-	/* an item fills it, and opens the rest */
+	/* an item fills it, and adds the other hosts */
 	(void)add("model", "", VAULT_SERVICE);
 	join();
 	assert_int_equal(creds_find(creds, "api.model.example", 443)->has, ORIGIN_HAS_SECRET);

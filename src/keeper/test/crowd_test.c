@@ -90,7 +90,7 @@ static void it_does_not_wait_for_ever(void **state)
 	assert_int_equal(ev.key.kind, EV_TIMER_CROWD);
 	crowd_on_timer(&k);
 	assert_int_equal(went_on(), 1);
-	/* the guest still works on it: no second question, and the next one waits as well */
+	/* the guest still works on it: no second request, and the next lookup waits too */
 	lookup(HIGH);
 	assert_int_equal(asked, 1);
 	assert_int_equal(went_on(), 0);

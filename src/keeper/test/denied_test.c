@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* denied.c with a false guest. */
+/* denied.c with a fake guest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

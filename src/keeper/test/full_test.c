@@ -116,7 +116,7 @@ static void reply_to(int fd, bool ok, const char *text)
 	(void)close(fd);
 }
 
-/* Its time is over. */
+/* Its timeout expired. */
 static void time_out(const char *path)
 {
 	struct loop_event ev = {0};
@@ -202,7 +202,7 @@ static void a_machine_that_starts_waits_for_space(void **state)
 	space_on_timer(&rig_k);
 	must_command("cont");
 	assert_false(rig_k.state.paused);
-	/* From here on its time runs again. */
+	/* From here on its timeout runs again. */
 	assert_true(rig_k.boot_timer.at_ms > clock_mono_ms() + 1000);
 }
 
@@ -371,7 +371,7 @@ static void restore(void)
 	assert_false(is_there("suspend"));
 }
 
-/* R10B5: the memory was deleted when `cont` was sent. */
+/* Regression R10B5: the snapshot was deleted when `cont` was sent. */
 static void a_memory_is_deleted_when_the_machine_runs(void **state)
 {
 	restore();
@@ -433,7 +433,7 @@ static void programs_that_an_undone_suspension_lost_are_named_so(void **state)
 	assert_null(strstr(rig_k.state.cold_why, "restored"));
 }
 
-/* R10B7: the log was opened after it. */
+/* Regression R10B7: the log was opened after it. */
 static void a_memory_that_is_refused_is_in_the_audit_log(void **state)
 {
 	AUTO_FREE char *find = xasprintf("grep -rqF resume-refused %s/sbx/audit", rig_dir);
@@ -445,7 +445,7 @@ static void a_memory_that_is_refused_is_in_the_audit_log(void **state)
 	assert_int_equal(system(find), 0);
 }
 
-/* As during an upgrade: a file of it is missing for a moment. */
+/* As during an upgrade: one of its files is missing for a moment. */
 static void a_start_without_qemu_keeps_the_memory(void **state)
 {
 	struct err err = {0};
@@ -514,7 +514,7 @@ static void wake_up(void)
 	assert_false(is_there("root.next.qcow2"));
 }
 
-/* ZM5 b: qemu wrote to a file that was deleted because it could not get its name. */
+/* Regression ZM5 b: QEMU wrote to a file that was deleted because it could not be renamed. */
 static void a_disk_that_cannot_get_its_name_is_not_written_to(void **state)
 {
 	AUTO_FREE char *in_the_way = at("root.1.qcow2");

@@ -83,7 +83,7 @@ static void the_spawner_removes_what_is_left_of_a_draft(void **state)
 	assert_int_equal(access(draft, F_OK), -1);
 }
 
-/* Each as long as the other, of the same time. */
+/* Same size, same time. */
 static char *initrd_of(const char *modules, const char *hash)
 {
 	AUTO_FREE char *init = xasprintf("%s/sbx-guest", rig_dir);
@@ -105,7 +105,7 @@ static char *initrd_of(const char *modules, const char *hash)
 	return TAKE(rig_k.initrd);
 }
 
-/* ZM5 a: the second one got the initrd of the first, with its modules. */
+/* Regression ZM5 a: the second one got the initrd of the first, with its modules. */
 static void templates_with_other_modules_have_another_initrd(void **state)
 {
 	AUTO_FREE char *mine = initrd_of("one", "0123456789abcdef0123"),

@@ -92,7 +92,7 @@ void rig_put_egress(void)
 		rig_k.egress->worker.gen);
 }
 
-/* No program is started again, because the test plays them, and no guest reads /denied. */
+/* No program is restarted, because the test plays them, and no guest reads /denied. */
 static void dispatch(const struct loop_event *ev)
 {
 	uint8_t kind = ev->key.kind;

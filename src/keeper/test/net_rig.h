@@ -56,7 +56,7 @@ struct seen rig_last_record(void);
 /* In a child with sealed files (waits: as in the pool): the errno of open, or 0. */
 int rig_sealed_open(bool waits, const char *path, int flags);
 
-/* Runs the keeper until it is so; 4 s at most. */
+/* Runs the keeper until the condition holds; 4 s at most. */
 #define RIG_UNTIL(cond)                                          \
 	do {                                                     \
 		for (unsigned _i = 0; _i < 400 && !(cond); _i++) \

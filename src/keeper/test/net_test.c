@@ -74,7 +74,7 @@ static void asks_wait_for_egress_but_not_long(void **state)
 	rig_must_be_quiet(rig_edge);
 	assert_false(rig_must_answer(2));
 	assert_non_null(strstr(rig_verdict.reason, "sbx-egress is not running"));
-	/* The grace is over until there was one again. */
+	/* The grace period is over until an egress was up again. */
 	rig_ask(3, EDGE_ASK_TUNNEL, "good.example", 443);
 	assert_true(rig_run_until(rig_edge, 50));
 	assert_false(rig_must_answer(3));
@@ -289,7 +289,7 @@ static void a_flood_waits_in_its_order(void **state)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		assert_false(rig_must_answer(i));
-	/* None was refused for being too many, and all of them together were not faster. */
+	/* None was denied for the number, and the total rate was within the limit. */
 	assert_true(clock_mono_ms() - began >= n * 1000 / KEEPER_ASK_RATE - KEEPER_ASK_PAUSE_MS);
 	assert_true(rig_k.edge->worker.alive);
 	assert_int_equal(rig_last_record().n, n);
@@ -306,7 +306,7 @@ static void a_new_edge_brings_no_new_burst(void **state)
 	assert_true(rig_must_answer(1));
 }
 
-/* Ids of streams have that many bits for it: with more, no id fits any longer. */
+/* Stream ids have this many bits for it: more would not fit. */
 static void the_generation_of_a_stream_has_24_bits(void **state)
 {
 	rig_k.streams[0].kind = &session_stream;

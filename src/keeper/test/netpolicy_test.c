@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policy, settings and audit log of a keeper that runs. */
+/* Policy, settings and audit log of a running keeper. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -72,7 +72,7 @@ static void a_broken_policy_denies_and_the_reload_says_so(void **state)
 	assert_true(rig_must_answer(2));
 }
 
-/* The keeper has one thread: a file that it waits for stops the sandbox. */
+/* The keeper has one thread: waiting for a file would stop the sandbox. */
 static void a_fifo_in_place_of_the_policy_denies(void **state)
 {
 	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);

@@ -50,7 +50,7 @@ static int wait_up(void **state)
 	AUTO_FREE char *root = NULL;
 	int r = rig_up(state);
 
-	/* As main.c leaves it with --pool. */
+	/* As main.c starts it with --pool. */
 	record_close(&rig_k);
 	gate_free(rig_k.gate);
 	rig_k.gate = NULL;
@@ -91,7 +91,7 @@ static int claim(void)
 	return done.code;
 }
 
-/* A port of the guest that can be connected to. */
+/* A guest port that accepts connections. */
 static int listen_as_net(void)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -238,7 +238,7 @@ static void a_configuration_that_cannot_be_made_is_an_empty_one(void **state)
 	assert_int_equal(rig_sealed_open(true, own, O_WRONLY | O_CREAT), 0);
 }
 
-/* The spawner and the next keeper of the sandbox believe the spec. */
+/* The spawner and the next keeper of the sandbox trust the spec. */
 static void cannot_write_its_own_spec(void **state)
 {
 	AUTO_FREE char *path = spec_path(RIG_ID), *dir = spec_dir(RIG_ID);

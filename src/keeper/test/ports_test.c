@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published ports in the keeper: real sockets, a false edge, a false sbxd.
+ * Published ports in the keeper: real sockets, a fake edge, a fake sbxd.
  */
 #include "net_rig.h"
 
@@ -98,7 +98,7 @@ static void a_connection_goes_to_edge_and_is_no_session(void **state)
 	assert_int_equal(rig_k.state.sessions, 0);
 	assert_int_equal(rig_k.ports->n_conns, 1);
 	assert_true(rig_k.ports->last_ms > 0);
-	/* It is the very connection. */
+	/* It is the same connection. */
 	assert_int_equal(send(client, "abc", 3, 0), 3);
 	assert_int_equal(recv(edge, buf, 3, MSG_WAITALL), 3);
 	assert_int_equal(edge_send_opened(rig_edge, id, 200), 0);

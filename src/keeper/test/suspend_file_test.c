@@ -273,7 +273,7 @@ static void other_disks_are_refused(void **state)
 	assert_false(is_there(SUSPEND_BAD));
 }
 
-/* Every way to cut the description, and every byte of it changed: refused, or the same. */
+/* Every truncation of the description, and every changed byte: rejected, or equal. */
 static void a_damaged_description_is_refused(void **state)
 {
 	AUTO_FREE char *path = at("suspend/image.json");

@@ -42,7 +42,7 @@ static void the_users_certificates_are_picked_out(void **state)
 	}
 }
 
-/* Whole ones, as many as there is room for. */
+/* Complete ones, as many as fit. */
 static void no_more_than_fits(void **state)
 {
 	for (size_t max = 0; max <= 3 * strlen(ONE); max++) {
