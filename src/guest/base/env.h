@@ -18,7 +18,7 @@ struct env {
 };
 
 void env_done(struct env *e);
-/* "NAME=value"; takes the place of an earlier one with that name. */
+/* "NAME=value"; replaces an earlier one with that name. */
 void env_put(struct env *e, const char *assignment);
 void env_set(struct env *e, const char *name, const char *value);
 const char *env_get(const struct env *e, const char *name);

@@ -15,6 +15,6 @@ struct facts {
 	char *id, *name;
 	char *workdir; /* "" or NULL: the user's home */
 	struct env env;
-	bool has_ca;	  /* there is a CA of the sandbox (trust.h) */
+	bool has_ca;	  /* the sandbox has a CA (trust.h) */
 	struct env trust; /* placeholder credentials */
 };

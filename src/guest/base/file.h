@@ -21,7 +21,7 @@
 /* Returns the content, NUL-terminated, on the heap. -EFBIG above FILE_MAX_BYTES, -EINVAL if not a
  * regular file (files of /proc and /sys are). */
 int file_read(const char *path, char **ret_text) MUST_CHECK;
-/* The same for a file that may hold NULs. */
+/* The same for a file that may contain NULs. */
 int file_read_bytes(const char *path, char **ret, size_t *ret_n) MUST_CHECK;
 /* Writes text into an existing file (for /proc and /sys). */
 int file_poke(const char *path, const char *text) MUST_CHECK;

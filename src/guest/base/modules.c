@@ -77,7 +77,7 @@ int modules_load_file(const char *path, const char *params, struct err *err)
 	return r < 0 ? err_errno(err, r, "loading the module %s", path) : 0;
 }
 
-/* Is the path that begins the line one of a module of that name? */
+/* Whether the path at the start of the line is a module of that name. */
 static bool is_module(const char *line, size_t n, const char *name)
 {
 	const char *base = memrchr(line, '/', n);

@@ -16,7 +16,7 @@
 
 #define MODULES_MAX 48
 
-/* One file, .ko or compressed. Loaded already is fine. */
+/* One file, .ko or compressed. Not an error if loaded already. */
 int modules_load_file(const char *path, const char *params, struct err *err) MUST_CHECK;
 /* Loads modules by name, optionally with parameters ("dummy numdummies=0"), after their
  * dependencies. A name without a file is assumed to be built in. `names` ends with NULL. */

@@ -178,7 +178,7 @@ int users_group_id(const char *name, gid_t *ret_gid)
 	return find_group(group, name, ret_gid) ? 0 : -ENOENT;
 }
 
-/* The start of the line that begins with "name:", or NULL. */
+/* The start of the line with the prefix "name:", or NULL. */
 static const char *find_entry(const char *text, const char *name)
 {
 	size_t n = strlen(name);
@@ -259,7 +259,7 @@ int users_set_agent(uid_t uid, gid_t gid, struct err *err)
 	r = users_find(passwd, group, USERS_AGENT, &agent, err);
 	if (r < 0 || (agent.uid == uid && agent.gid == gid))
 		return r;
-	/* The home before the files: an interrupted change is done again from the start. */
+	/* The home before the files: an interrupted change is repeated from the start. */
 	r = file_chown_tree(agent.home, (uid_t[]){agent.uid, agent.gid}, (uid_t[]){uid, gid});
 	if (r < 0 && r != -ENOENT)
 		return err_errno(err, r, "changing the owner of %s to uid %u", agent.home, uid);

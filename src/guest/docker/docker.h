@@ -33,5 +33,5 @@ struct docker {
 void docker_start(struct docker *d, struct loop *loop);
 void docker_on_connection(struct docker *d);
 void docker_on_timer(struct docker *d);
-/* True when pid was dockerd. */
+/* Returns true if pid was dockerd. */
 bool docker_on_exit(struct docker *d, pid_t pid);

@@ -16,7 +16,7 @@
 #define IMAGEENV_FILE "/etc/sbx/environment"
 #define IMAGEENV_MAX 1024
 
-/* PATH keeps `first` in front, unless that is NULL. */
+/* PATH keeps `first` at the front, unless that is NULL. */
 void imageenv_put(struct env *e, const char *text, const char *first);
-/* The same from the file, when there is one. */
+/* The same from the file, if it exists. */
 void imageenv_load(struct env *e, const char *first);

@@ -29,8 +29,8 @@ bool jedit_is(struct slice text, struct jedit v, char first);
 bool jedit_member(struct slice text, struct jedit v, const char *name, struct jedit *ret);
 /* Iterates over an array: begin with *item = {0}. False after the last, or if v is not an array. */
 bool jedit_next(struct slice text, struct jedit v, struct jedit *item);
-/* The string's content; -EINVAL for another kind a NUL or half a surrogate
- * pair, -ENAMETOOLONG. */
+/* Returns the string's content; -EINVAL for another type, a NUL or half a surrogate pair,
+ * -ENAMETOOLONG. */
 int jedit_string(struct slice text, struct jedit v, char *buf, size_t size) MUST_CHECK;
 /* Writes a string with its quotes. */
 void jedit_quote(FILE *out, const char *s);

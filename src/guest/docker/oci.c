@@ -84,7 +84,7 @@ static bool has_variable(struct slice text, struct jedit array, const char *assi
 	return false;
 }
 
-/* Something to put in at a place of the text. */
+/* An insertion at a position of the text. */
 struct insert {
 	size_t at;
 	char *bytes;

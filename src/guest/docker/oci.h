@@ -43,7 +43,7 @@ struct oci_args {
 struct oci_add {
 	struct env env;
 	const char *folder; /* mounted at OCI_PLACE; NULL: none */
-	const char *bundle; /* this file appears at each of the binds */
+	const char *bundle; /* this file is mounted at each of the binds */
 	size_t n_binds;
 	const char *binds[OCI_MAX_BINDS];
 };
@@ -56,7 +56,7 @@ struct oci_host {
 extern const struct oci_host oci_host;
 
 void oci_parse(int argc, char **argv, struct oci_args *ret);
-/* The config with the additions, on the heap. -EBADMSG when it is not one. */
+/* Returns the config with the additions, on the heap. -EBADMSG if it is invalid. */
 int oci_edit(const char *config, const struct oci_add *add, char **ret) MUST_CHECK;
 /* The same for the process of an exec: variables only. */
 int oci_edit_process(const char *process, const struct env *env, char **ret) MUST_CHECK;

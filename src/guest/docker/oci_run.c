@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of oci.h that touches files and runs runc. */
+/* The part of oci.h that uses files and runs runc. */
 #include "oci.h"
 
 #include <errno.h>
@@ -35,13 +35,13 @@ static const struct trust_paths in_container = {
 	.jks = OCI_PLACE "/cacerts",
 };
 
-/* wget of Debian reads no variable but this one, which names its settings. */
+/* wget of Debian reads only this variable, which names its settings. */
 #define WGETRC "WGETRC=" OCI_PLACE "/wgetrc"
 #define WGETRC_TEXT "ca_certificate = " OCI_PLACE "/ca-bundle.pem\n"
 
 static const char *const files[] = {"ca.pem", "ca-bundle.pem", "cacerts", "wgetrc"};
 
-/* Where systems have their bundle. */
+/* Paths of the systems' bundles. */
 static const char *const places[OCI_MAX_BINDS] = {"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
 
@@ -323,7 +323,7 @@ int oci_install(struct err *err)
 	if (r < 0)
 		return r;
 	(void)unlink(path);
-	/* The file itself is not on any disk that the guest still sees. */
+	/* The file itself is not on any disk that the guest can see. */
 	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "creating %s", path) : 0;
 }
 
@@ -337,7 +337,7 @@ static void complain_run(const struct err *err, int r)
 		(void)!fd_write_all(fd, line, strlen(line));
 }
 
-/* The next one on the PATH. */
+/* The next one in PATH. */
 static void become_runc(char **argv)
 {
 	const char *env = getenv("PATH");

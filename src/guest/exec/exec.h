@@ -24,7 +24,7 @@
 
 #include "exec_state.h"
 
-/* The stream's slot is a conn's. */
+/* The slot of the stream is a conn's. */
 int exec_open(struct execs *x, uint32_t id, uint32_t *ret_idx) MUST_CHECK;
 void exec_on_data(struct execs *x, uint32_t idx, struct slice bytes);
 ssize_t exec_pull(struct execs *x, uint32_t idx, uint8_t *buf, size_t n);
@@ -51,5 +51,5 @@ struct exec_shown {
 bool exec_kept(const struct execs *x, size_t i, struct exec_shown *ret);
 
 void exec_on_event(struct execs *x, const struct loop_event *ev);
-/* True when pid was the program of an exec. */
+/* Returns true if pid was the program of an exec. */
 bool exec_on_exit(struct execs *x, pid_t pid, int wait_status);

@@ -45,7 +45,7 @@ void exec_take_over(struct execs *x, struct exec_conn *c, struct exec *e);
 void exec_say_begun(struct execs *x, struct exec_conn *c);
 int exec_take_attach(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
 int exec_take_ack(struct execs *x, struct exec_conn *c, struct slice payload) MUST_CHECK;
-/* DETACHED is the conn's last frame; the exec continues without. */
+/* DETACHED is the conn's last frame; the exec continues without it. */
 void exec_send_away(struct execs *x, struct exec_conn *c, enum exec_reason reason);
 void exec_resize(struct execs *x, struct exec *e, uint16_t rows, uint16_t cols);
 /* The nudge has ended, or no client reattached. */

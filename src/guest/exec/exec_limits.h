@@ -14,13 +14,13 @@
 #define EXEC_MAX_CONNS WIRE_MAX_STREAMS
 #define EXEC_MAX_KEPT 32
 #define EXEC_MAX_DEAD 16
-/* Output that waits for its acknowledgement: more than is on the way on a fast wire. */
+/* Unacknowledged output: more than is in transit on a fast wire. */
 #define EXEC_PLAIN_RING (1024 * 1024)
 #define EXEC_KEPT_RING (256 * 1024)
 #define EXEC_OUT_QUEUE (128 * 1024)
 /* Two frames, so that one can be filled while the other is written. */
 #define EXEC_IN_QUEUE (2 * EXEC_MAX_PAYLOAD)
-/* Room in the output queue that data never takes: every other frame always fits. */
+/* Room in the output queue that data never uses: every other frame always fits. */
 #define EXEC_RESERVE 2048
 /* Interval of reports to the client about accepted input. */
 #define EXEC_TAKEN_STEP (32 * 1024)

@@ -50,7 +50,7 @@ struct exec {
 	uint32_t gen;
 	struct exec_conn *conn; /* NULL: no client */
 	bool detached, tty, eof_wanted, eof_seen;
-	bool parked; /* its client was sent away and is waited for */
+	bool parked; /* its client was detached and is awaited */
 	pid_t pid;
 	int wait_status;
 	uint64_t ended_ms;

@@ -33,7 +33,7 @@ static bool next_row(const char **text, struct row *ret)
 	return true;
 }
 
-/* The field, counted from 0, and how many there are. */
+/* The field, counted from 0, and the number of fields. */
 static struct row field_accounts(const struct row *row, size_t which, size_t *ret_count)
 {
 	struct row found = {"", 0};

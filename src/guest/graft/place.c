@@ -26,7 +26,7 @@ void place_touch(const char *path)
 	(void)utimensat(AT_FDCWD, path, times, 0);
 }
 
-/* Of the directory that path is in. */
+/* Of the parent directory of path. */
 static void touch_above(const char *path)
 {
 	char above[MAX_PATH];
@@ -127,7 +127,7 @@ static int open_new(const char *path, char **ret_name)
 
 static int set_facts(int fd, mode_t mode)
 {
-	/* The owner first: chown takes the set-id bits away. */
+	/* The owner first: chown clears the set-id bits. */
 	return fchown(fd, 0, 0) < 0 || fchmod(fd, mode) < 0 || futimens(fd, times) < 0 ? -errno : 0;
 }
 

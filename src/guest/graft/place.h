@@ -18,7 +18,7 @@
 
 #define PLACE_MAX_TEXT (1u << 20)
 
-/* The time that everything gets, in seconds. */
+/* The time of all written files, in seconds. */
 void place_set_time(int64_t at);
 bool place_is_program(const char *path);
 /* Reads the text of a regular file; "" if there is none. A NUL ends it. */

@@ -20,5 +20,5 @@ int boot_early(struct err *err) MUST_CHECK;
 int boot_root(struct err *err) MUST_CHECK;
 /* Failures are logged and ignored: a sandbox without /dev/shm can still be inspected. */
 void boot_late(void);
-/* Is the word on the kernel's command line? */
+/* Whether the word is on the kernel's command line. */
 bool boot_has_option(const char *word);

@@ -28,9 +28,9 @@ struct ctl_route {
 struct ctl_stream {
 	const struct ctl_route *route; /* NULL when the slot is free */
 	bool answered;
-	unsigned held; /* the status of an answer that waits; 0: none */
+	unsigned held; /* status of a held answer; 0: none */
 	uint32_t id;   /* stream, for that */
-	size_t n, at;  /* bytes collected; then bytes to answer and how many are sent */
+	size_t n, at;  /* bytes collected; then bytes of the answer and bytes sent */
 	uint8_t *body;
 };
 
@@ -48,7 +48,7 @@ int ctl_on_data(struct ctl *c, uint32_t id, uint32_t idx, struct slice bytes) MU
 void ctl_on_end(struct ctl *c, uint32_t id, uint32_t idx);
 ssize_t ctl_pull(struct ctl *c, uint32_t idx, uint8_t *buf, size_t n);
 void ctl_close(struct ctl *c, uint32_t idx);
-/* Sends the answers to a path that wait; with a body, that one. */
+/* Sends held answers of a path; with this body, if given. */
 void ctl_release(struct ctl *c, const char *path, struct slice body);
 /* The session has ended, and with it all streams. */
 void ctl_drop_all(struct ctl *c);

@@ -18,10 +18,10 @@
 #define EXT4_MAGIC 0xef53
 #define EXT4_64BIT 0x80
 #define MAX_BLOCK_SHIFT 6 /* 64 KiB */
-/* Less than a group of blocks is not worth it, and the kernel may refuse it. */
+/* Less than a group of blocks is not useful, and the kernel may refuse it. */
 #define LEAST_BYTES (128ull << 20)
 
-/* Where the fields of the superblock are. */
+/* Offsets of the superblock's fields. */
 enum {
 	AT_BLOCKS_LOW = 0x04,
 	AT_BLOCK_SHIFT = 0x18,

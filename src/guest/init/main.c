@@ -91,7 +91,7 @@ static void begin_guest(struct guest *g)
 		log_error("cannot create the event loop");
 		power_off_now();
 	}
-	/* First, as it has most to do. */
+	/* First, because it takes longest. */
 	netproc_start(&g->net, &g->loop);
 	fd = port_open_named(GUEST_PORT, &err);
 	if (fd < 0) {
@@ -181,7 +181,7 @@ static void boot_guest(void)
 	boot_late();
 }
 
-/* As Docker calls it: by name, or by the path that it found (oci.h). */
+/* Called by Docker: by name, or by the path that it found (oci.h). */
 static bool is_runc(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;

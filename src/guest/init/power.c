@@ -79,7 +79,7 @@ static bool is_kept(const char *path)
 	       !strcmp(path, "/sys");
 }
 
-/* Latest first. False when something was busy. */
+/* Latest first. Returns false if something was busy. */
 static bool unmount_round(bool shares, int flags)
 {
 	static struct place places[MAX_MOUNTS];

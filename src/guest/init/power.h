@@ -25,5 +25,5 @@ void power_begin(struct power *p, struct loop *loop);
 /* Returns true if nothing is left to wait for: call power_finish. */
 bool power_is_quiet(const struct power *p);
 void power_finish(void) __attribute__((noreturn));
-/* Powers off without ceremony: the self-test, and a boot that failed. */
+/* Powers off immediately: the self-test, and a failed boot. */
 void power_off_now(void) __attribute__((noreturn));

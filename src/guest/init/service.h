@@ -35,7 +35,7 @@ struct service {
 /* Prepares the service and tells the port to use it. */
 void service_init(
 	struct service *s, struct loop *loop, struct port *port, const struct netproc *net);
-/* The network is ready, or was waited for long enough. */
+/* The network is ready, or the wait timed out. */
 void service_on_net(struct service *s, bool ready);
 /* The result that /park or /wake waited for is available. */
 void service_on_parked(struct service *s, const struct park_answer *answer);

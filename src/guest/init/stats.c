@@ -70,7 +70,7 @@ static uint32_t count_lines(const char *path)
 	return n;
 }
 
-/* All groups below the top one; the top one holds kernel threads only. */
+/* All groups below the top one, which has only kernel threads. */
 static uint32_t count_processes(const char *dir, int depth)
 {
 	AUTO_DIR DIR *d = depth > MAX_DEPTH ? NULL : opendir(dir);

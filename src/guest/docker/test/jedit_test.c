@@ -78,7 +78,7 @@ static void test_places(void **state)
 	assert_true(jedit_next(t, list, &item));
 	assert_true(slice_eq_str(slice_of(t.p + item.at, item.end - item.at), "3"));
 	assert_false(jedit_next(t, list, &item));
-	/* The last one counts, as it does for runc. */
+	/* The last one applies, as in runc. */
 	assert_true(jedit_member(t, top, "d", &v));
 	must_say(t, v, "two");
 	assert_true(jedit_member(t, top, "f", &v));

@@ -53,7 +53,7 @@ extern struct rig rig;
 
 void rig_begin(void);
 void rig_end(void);
-/* Until *flag or the time is over, which fails. */
+/* Waits for *flag; fails on a timeout. */
 void rig_wait(const bool *flag);
 void rig_run(unsigned ms);
 

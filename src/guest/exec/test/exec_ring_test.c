@@ -16,7 +16,7 @@ static void put(struct exec_ring *r, const char *text, uint64_t keep, struct scr
 	exec_ring_put(r, EXEC_STDOUT, slice_from_str(text), keep, s);
 }
 
-/* The data bytes of whole frames. */
+/* The payload of complete frames. */
 static char *data_of(struct bufq *q)
 {
 	size_t n = bufq_len(q), k = 0;
@@ -56,7 +56,7 @@ static void test_given_again_from_any_frame(void **state)
 		text = data_of(&q);
 		assert_string_equal(text, i ? "two" : "onetwo");
 	}
-	/* Half a frame is never copied. */
+	/* A partial frame is never copied. */
 	assert_int_equal(exec_ring_copy(&r, 0, &q, 13), 7);
 	exec_ring_drop(&r, second);
 	assert_int_equal(r.base, second);
@@ -113,7 +113,7 @@ static void test_newest_stays(void **state)
 	bufq_done(&q);
 }
 
-/* Two streams in the order in which they were read, over the edge of the ring, exact. */
+/* Two streams in the order in which they were read, across the wrap of the ring. */
 static void test_bytes_are_exact(void **state)
 {
 	static uint8_t data[EXEC_RING_FRAME];

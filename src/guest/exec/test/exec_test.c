@@ -98,7 +98,7 @@ static void test_plain_is_hung_up(void **state)
 	}
 }
 
-/* Megabytes through `cat`, sent away again and again with bytes on the way both ways. */
+/* Megabytes through `cat`, detached repeatedly with data in transit in both directions. */
 static void test_parked_bytes_are_exact(void **state)
 {
 	size_t n = 16u << 20;
@@ -114,7 +114,7 @@ static void test_parked_bytes_are_exact(void **state)
 		if (p.exited)
 			break;
 		exec_park_all(rig.x);
-		/* Half of the time the notice arrives, half of the time all is lost with the
+		/* Half of the time the notice arrives, half of the time everything is lost with the
 		 * wire. */
 		if (cuts % 2)
 			rig_wait(&p.over);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Superblocks that mke2fs makes, and ones that are bent. */
+/* Superblocks of mke2fs, and corrupted ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void what_is_not_ext4_is_left_alone(void **state)
 	sb[0x39] ^= 1;
 	assert_int_equal(grow_blocks(sb, 40 * GIB), 0);
 	sb[0x39] ^= 1;
-	sb[0x18] = 54; /* the size of a block: 2^64 */
+	sb[0x18] = 54; /* block size: 2^64 */
 	assert_int_equal(grow_blocks(sb, 40 * GIB), 0);
 	sb[0x18] = 2;
 	memset(sb + 0x150, 0xff, 4); /* more blocks than any disk has */
