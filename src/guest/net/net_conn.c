@@ -168,7 +168,7 @@ void net_conn_on_data(struct net_conns *c, uint32_t idx, struct slice bytes)
 		}
 		n = n < 0 ? 0 : n;
 	}
-	/* The window is the queue's size, and the wire holds the host to it. */
+	/* The window has the queue's size, and the wire enforces it. */
 	(void)bufq_put(&k->queue, slice_of(bytes.p + n, bytes.n - (size_t)n));
 	if (n > 0)
 		wire_consumed(c->wire, k->id, (size_t)n);

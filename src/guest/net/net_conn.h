@@ -36,7 +36,7 @@ struct net_conn {
 	uint32_t id;	 /* stream; 0: closed, and the rest of the queue is sent */
 	bool waits;	 /* the wire requests data and the program has sent none */
 	bool host_ended; /* no more data for the queue */
-	bool hung_up;	 /* both directions are over for the kernel: no use in waiting */
+	bool hung_up;	 /* both directions are closed in the kernel: nothing to wait for */
 	bool in_epoll;
 	uint32_t events;
 	struct bufq queue; /* towards the program */

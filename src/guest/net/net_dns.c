@@ -23,7 +23,7 @@ static void sweep_later(struct net_dns *d)
 
 /* ---- queries ---- */
 
-/* Copies msg; NULL when there are too many or the wire takes no more. */
+/* Copies msg; returns NULL if there are too many or the wire is full. */
 static struct net_query *ask_dns(struct net_dns *d, const char *path, struct slice msg)
 {
 	struct net_query *q = NULL;

@@ -65,7 +65,7 @@ int net_hold_start(struct net_hold *h, struct err *err)
 	return 0;
 }
 
-/* The packet continues its way, marked or not. */
+/* Releases the packet, marked or not. */
 static void let_go(const struct net_hold *h, uint32_t packet, bool refused)
 {
 	const struct nfqnl_msg_verdict_hdr v = {.verdict = htonl(NF_ACCEPT), .id = htonl(packet)};

@@ -46,7 +46,7 @@ struct net_hold {
 	struct net_held held[NET_MAX_HELD];
 };
 
-/* Binds the queue. h->fd stays -1 when the kernel has none. */
+/* Binds the queue. h->fd stays -1 if the kernel has no queues. */
 int net_hold_start(struct net_hold *h, struct err *err) MUST_CHECK;
 void net_hold_on_event(struct net_hold *h);
 void net_hold_on_timer(struct net_hold *h);

@@ -228,8 +228,8 @@ static void queue_rules(struct nl *nl)
 	expr_end(nl);
 }
 
-/* To the gateway instead, at that port. Not `redirect`: on a bridge whose address does not exist
- * yet that drops. */
+/* To the gateway instead, at that port. Not `redirect`: that drops packets on a bridge without an
+ * address. */
 static void turn_rules(struct nl *nl, uint8_t family, uint16_t port)
 {
 	const struct in_addr gateway = net_link_gateway();

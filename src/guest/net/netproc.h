@@ -29,8 +29,8 @@ struct netproc {
 };
 
 void netproc_start(struct netproc *p, struct loop *loop);
-/* True when it is ready now. */
+/* Returns true if it became ready. */
 bool netproc_on_pipe(struct netproc *p);
 void netproc_on_timer(struct netproc *p);
-/* True when pid was it. */
+/* Returns true if pid was it. */
 bool netproc_on_exit(struct netproc *p, pid_t pid, bool ending);

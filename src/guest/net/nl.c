@@ -94,7 +94,7 @@ void nl_unnest(struct nl *nl)
 		memcpy(nl->buf + at, &n, sizeof(n)); /* nla_len */
 }
 
-/* Counts the answers in one datagram; a negative errno for a refusal. */
+/* Counts the answers in one datagram; returns a negative errno on an error. */
 static int read_answers(
 	const struct nl *nl, uint8_t *buf, size_t n, bool exists_ok, unsigned *count)
 {

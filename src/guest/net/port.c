@@ -265,8 +265,8 @@ void port_on_probe(struct port *p)
 		probe_later(p, PORT_PROBE_MS);
 }
 
-/* Enough prefaces to fill any frame that the server may be in the middle of: the first it can take
- * for the beginning of a session, the second never. */
+/* Enough prefaces to fill any incomplete frame of the server: it may take the first one for the
+ * start of a session, but never the second. */
 void port_kick(struct port *p)
 {
 	session_end(p);

@@ -25,7 +25,7 @@
 #define PORT_PROBE_MS 10
 #define PORT_PAUSE_MS 1000
 #define PORT_TURN (256 * 1024)
-/* The kernel takes at most this much a write. */
+/* The kernel accepts at most this much per write. */
 #define PORT_WRITE (32 * 1024)
 #define PORT_HELLO 40
 
@@ -52,7 +52,7 @@ struct port {
 	uint8_t out[PORT_WRITE];
 };
 
-/* Opens /dev/vportNpM of the named port; waits for it at most 5 s. The fd or a negative errno. */
+/* Opens /dev/vportNpM of the named port, within 5 s. Returns the fd or a negative errno. */
 int port_open_named(const char *name, struct err *err) MUST_CHECK;
 /* Takes fd; -1: the port is searched until it exists. The host is first checked immediately. */
 void port_start(struct port *p, struct loop *loop, int fd);

@@ -213,8 +213,8 @@ static int find_insn(struct inject *in)
 	return 0;
 }
 
-/* A sequence that was under way must be begun again: the kernel sees that when the thread
- * continues, unless it has seen it elsewhere before. */
+/* An interrupted sequence must be restarted: the kernel detects that when the thread continues,
+ * unless it has done so before. */
 static void note_rseq(struct inject *in)
 {
 	struct rseq_config c = {0};

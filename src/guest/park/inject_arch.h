@@ -26,7 +26,7 @@ static inline bool inject_is_native(const struct inject_regs *regs, size_t n)
 	return n == sizeof(regs->r) && regs->r.cs == 0x33; /* 0x23: 32-bit */
 }
 
-/* orig_rax -1: the kernel does not take the registers for an interrupted system call. */
+/* orig_rax -1: the kernel must not treat the registers as an interrupted system call. */
 static inline void inject_set_call(
 	struct inject_regs *regs, uint64_t insn, long nr, const uint64_t args[6])
 {

@@ -46,5 +46,5 @@ int park_begin(struct park *p, enum guest_park kind, pid_t net, struct err *err)
 int park_wake(struct park *p, struct guest_wake *wake, struct err *err) MUST_CHECK;
 void park_on_event(struct park *p, struct park_answer *ret);
 void park_on_timer(struct park *p);
-/* True when pid was the child. */
+/* Returns true if pid was the child. */
 bool park_on_exit(struct park *p, pid_t pid, struct park_answer *ret);

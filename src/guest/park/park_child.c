@@ -65,8 +65,7 @@ void park_child_run(int sock, const pid_t *skip)
 	int r;
 
 	signals_reset();
-	/* Of PID 1's descriptors none may be held open here, neither ports nor pipes of
-	 * programs. */
+	/* None of PID 1's descriptors may stay open here, neither ports nor pipes of programs. */
 	if (dup2(sock, SOCK_FD) < 0)
 		_exit(1);
 	(void)close_range(SOCK_FD + 1, ~0u, 0);

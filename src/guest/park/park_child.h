@@ -15,5 +15,5 @@
 
 #define PARK_WAKE_S 60
 
-/* sock: struct guest_reply as a message each way round; any message to it is the word to wake. */
+/* sock: struct guest_reply as a message in each direction; any message to the child wakes it. */
 void park_child_run(int sock, const pid_t *skip) __attribute__((noreturn));

@@ -23,7 +23,7 @@ int park_freeze_move(pid_t pid, const char *group)
 	return file_poke(path, text);
 }
 
-/* Writes the switch of every group at the top but ours. */
+/* Writes the freeze switch of every top group except ours. */
 static int set_all(const char *text)
 {
 	AUTO_DIR DIR *d = opendir(GROUPS);

@@ -29,8 +29,8 @@ struct park_mount {
 	size_t ns;
 	uint64_t id;
 	dev_t dev;
-	char *root;	/* in its file system; then, by park_list_read, in the share */
-	char *place;	/* where it is in its namespace */
+	char *root;	/* in its file system; after park_list_read, in the share */
+	char *place;	/* its path in its namespace */
 	uint64_t attrs; /* MOUNT_ATTR_RDONLY ... */
 	bool is_base;	/* the share itself below MOUNTS_SHARE, and automatic submounts */
 };

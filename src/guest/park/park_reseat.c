@@ -171,7 +171,7 @@ static int make_pair(struct inject *in, int32_t pair[2], int *ret_ours)
 	return *ret_ours < 0 ? -errno : 0;
 }
 
-/* The number that the program has it as, or a negative errno. */
+/* Its number in the program, or a negative errno. */
 static int64_t pass_reseat(struct inject *in, int ours, int theirs, int fd)
 {
 	struct room room = {.msg = {.msg_iov = (void *)AT(in, iov),

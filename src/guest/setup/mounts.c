@@ -46,7 +46,7 @@ static int need_share(struct mounts *m, struct err *err)
 	return 0;
 }
 
-/* The length of the first part of the path that does not exist; 0 when all of it is. */
+/* Length of the part of the path up to the first missing component; 0 if all of it exists. */
 static size_t missing_prefix(const char *path)
 {
 	char part[GUEST_MAX_PATH];

@@ -15,7 +15,7 @@
 #include "lib/base/err.h"
 #include "lib/wire/guestapi/guest_ctl.h"
 
-#define MOUNTS_DIR "/run/sbx/workspaces" /* only root enters: the share has all of them, as root */
+#define MOUNTS_DIR "/run/sbx/workspaces" /* only root enters: the share shows all of them as root */
 #define MOUNTS_SHARE MOUNTS_DIR "/share"
 #define MOUNTS_SHARE_MS 10000
 #define MOUNTS_MAX 256

@@ -43,7 +43,7 @@ static int to_id(const char *s, unsigned *ret)
 	return 0;
 }
 
-/* Cuts the line at its colons; how many fields there are. */
+/* Splits the line at its colons; returns the number of fields. */
 static size_t cut_sudo(char *line, char **fields, size_t max)
 {
 	size_t n = 0;

@@ -16,7 +16,7 @@ enum tag {
 	TAG_VERSION = 0xa0,
 };
 
-/* The next value: its tag and its content. Sticky-bad as struct rd is. */
+/* The next value: its tag and its content. Errors are sticky, as in struct rd. */
 static struct slice get_value(struct rd *rd, uint8_t *ret_tag)
 {
 	size_t n;

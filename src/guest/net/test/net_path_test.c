@@ -45,7 +45,7 @@ static void nothing_else(void **state)
 	assert_int_equal(net_path_of("tcp", (struct sockaddr *)&to, path), -EINVAL);
 }
 
-/* The first packet of a connection, as the kernel hands it over. */
+/* The first packet of a connection, as passed by the kernel. */
 static void packets(void **state)
 {
 	static const uint8_t v4[] = {0x45, 0, 0, 60, 1, 2, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 203,
@@ -58,7 +58,7 @@ static void packets(void **state)
 	assert_string_equal(path, "/may/203.0.113.9/443");
 	assert_int_equal(net_path_of_packet(slice_of(v6, sizeof(v6)), path), 0);
 	assert_string_equal(path, "/may/2001:db8::7/22");
-	/* Cut anywhere before the port. */
+	/* Truncated anywhere before the port. */
 	for (size_t n = 0; n < 24; n++)
 		assert_int_equal(net_path_of_packet(slice_of(v4, n), path), -EINVAL);
 	for (size_t n = 0; n < sizeof(v6); n++)
@@ -69,7 +69,7 @@ static void packets(void **state)
 	buf[0] = 0x46;
 	assert_int_equal(net_path_of_packet(slice_of(buf, 32), path), 0);
 	assert_string_equal(path, "/may/203.0.113.9/443");
-	buf[0] = 0x4f; /* more of them than there is */
+	buf[0] = 0x4f; /* longer than the packet */
 	assert_int_equal(net_path_of_packet(slice_of(buf, 32), path), -EINVAL);
 	buf[0] = 0x46;
 	buf[7] = 1; /* a later fragment */

@@ -36,7 +36,7 @@ static uint32_t service_of(const char *path)
 	return strncmp(path, "/tcp/", 5) == 0 ? (uint32_t)strtoul(port + 1, NULL, 10) : 0;
 }
 
-/* The question before a connection: a status, and an empty body. All of them share one slot. */
+/* The query before a connection: a status, and an empty body. All of them share one slot. */
 static int answer_may(struct rig *r, uint32_t id, const char *path)
 {
 	unsigned long port = strtoul(strrchr(path, '/') + 1, NULL, 10);
@@ -350,7 +350,7 @@ static void link_write(struct rig_link *l)
 	}
 }
 
-/* As the keeper: a broken edge is followed by another. */
+/* As with the keeper: another edge follows a broken one. */
 static void replace_broken(struct rig *r)
 {
 	if (r->net.broken && r->net.wire) {

@@ -26,7 +26,7 @@ struct CMUnitTest;
 
 enum rig_service {
 	RIG_ECHO = 7,
-	RIG_SINK = 9,	  /* takes all, answers with how much it was */
+	RIG_SINK = 9,	  /* reads everything, answers with the length */
 	RIG_SOURCE = 19,  /* sends RIG_BULK bytes and closes */
 	RIG_DAYTIME = 13, /* closes its own direction first, then reads the rest and counts it */
 	RIG_HTTP = 80,	  /* answers with the path of the stream */

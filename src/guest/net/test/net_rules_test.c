@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules as the kernel has them, read back by nft, in a network namespace of the test's own. */
+/* The rules as the kernel has them, printed by nft, in a separate network namespace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,7 @@ static void rules_are_what_nft_reads(void **state)
 	size_t n;
 	FILE *f;
 
-	/* Twice: a second one takes the first one's place. */
+	/* Twice: the second replaces the first. */
 	for (int i = 0; i < 2; i++)
 		if (net_rules_apply(false, &err) < 0)
 			fail_msg("%s", err.text);

@@ -104,7 +104,7 @@ static void what_stays_inside_is_not_caught(void **state)
 	       /* The redirect port itself rejects connections. */
 	       "try: print('bad', tcp('198.18.0.1', 15001).recv(9))\n"
 	       "except ConnectionResetError: print('reset')\n"
-	       /* A closed port of the guest itself is refused by the guest. */
+	       /* The guest itself refuses a connection to its own closed port. */
 	       "try: tcp('127.0.0.1', 8889); print('bad')\n"
 	       "except ConnectionRefusedError: print('refused')\n" PY_END,
 		STEP_MS);
@@ -345,7 +345,7 @@ static void edge_goes_and_comes(void **state)
 	rig_net_leave(&rig);
 	rig_serve(&rig, 6000);
 	status = rig_run(&rig, "curl -sS --noproxy '*' -m 30 203.0.113.5/", STEP_MS);
-	/* Reset before it has noticed, while it sends, or while it waits for the answer. */
+	/* Reset before it is noticed, while sending, or while waiting for the answer. */
 	assert_true(status == 7 || status == 55 || status == 56);
 	rig_net_return(&rig);
 	run("for i in $(seq 50); do curl -sS --noproxy '*' 203.0.113.5/ && exit 0;"

@@ -147,7 +147,7 @@ static void on_tick(void)
 		has_timer_fired = 1;
 }
 
-/* Lets everything happen that happens within a moment. */
+/* Runs everything that happens within a moment. */
 static void run(unsigned ms)
 {
 	struct loop_timer timer = {0};
@@ -395,7 +395,7 @@ static void who_does_not_read_stops_who_writes(void **state)
 	size_t held, all = 0;
 	ssize_t n;
 
-	/* The service does not read: the host's window closes, the queue is its size. */
+	/* The service does not read: the host's window closes, the queue has its size. */
 	seen[0].to_send = 64u << 20;
 	open_stream(0, port);
 	run(50);

@@ -269,7 +269,7 @@ static void *spin(void *arg)
 	return arg;
 }
 
-/* Threads that compute: registers must be as they were. */
+/* Threads that compute: registers must be unchanged. */
 static void threads(int from, int to)
 {
 	pthread_t t[3];
@@ -308,7 +308,7 @@ static void test_threads_go_on(void **state)
 	assert_int_equal(finish(&p), 0);
 }
 
-/* Parent and child write by one description, and neither overwrites the other. */
+/* Parent and child write through one description, and neither overwrites the other. */
 static void family(int from, int to)
 {
 	AUTO_FREE char *f = in(old_dir, "f");

@@ -211,7 +211,7 @@ static void do_open(struct session *s, const char *flags)
 	do_write(s, out.fh);
 }
 
-/* A size that no answer has room for. */
+/* A size larger than any answer. */
 static void do_read(struct session *s, const char *bytes)
 {
 	struct fuse_open_in in = {.flags = O_RDONLY};
@@ -342,7 +342,7 @@ static void do_linkself(struct session *s, const char *name)
 	(void)tell_fuse("linkself", name, ask_fuse(s, FUSE_LINK, s->folder));
 }
 
-/* From the name to the same with .moved, in cur. */
+/* Renames to the same name with .moved, in cur. */
 static void do_rename(struct session *s, const char *name)
 {
 	struct fuse_rename_in in = {.newdir = s->cur};

@@ -12,7 +12,7 @@
 
 #define MAX_NODES 65536
 
-/* FUSE's own form: the node's number in two halves, then its generation. */
+/* FUSE's own format: the node's number in two halves, then its generation. */
 #define FUSE_HANDLE 0x81
 
 struct handle {

@@ -98,7 +98,7 @@ static bool is_pipe(int dir, const char *name)
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* A link that has the name is replaced; a pipe stays one. */
+/* A symlink of that name is replaced; a pipe is kept. */
 static int put_plant(const char *kind, int dir, const char *name, const char *text)
 {
 	if (strcmp(kind, "file") == 0)

@@ -32,7 +32,7 @@ struct vdev {
 	uint8_t *ring, *out, *in; /* a page, VDEV_BYTES, VDEV_BYTES */
 };
 
-/* The first device with this PCI id, unbound and ready. Prints why it cannot be. */
+/* The first device with this PCI id, unbound and ready. Prints the reason on failure. */
 int vdev_open(struct vdev *d, const char *id, uint16_t queue) MUST_CHECK;
 /* Sends n_out bytes of d->out and receives up to n_in into d->in. Returns the number received, -1
  * on a timeout. */

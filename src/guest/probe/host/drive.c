@@ -148,7 +148,7 @@ static void remove_folder(const char *dir)
 {
 	pid_t pid;
 
-	/* Most are empty, and a program costs more than a system call. */
+	/* Most are empty, and a process costs more than a system call. */
 	if (rmdir(dir) == 0 || errno == ENOENT)
 		return;
 	pid = fork();

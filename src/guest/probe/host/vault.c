@@ -30,7 +30,7 @@ static int next_vault(int fd, struct ipc_msg *ret)
 	return ipc_recv(fd, ret) == 1;
 }
 
-/* A connection that the vault has greeted. */
+/* A connection after the vault's HELLO. */
 static int dial_vault(const char *path)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};

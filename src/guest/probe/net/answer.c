@@ -60,7 +60,7 @@ static void print_record(FILE *out, unsigned type, struct slice data)
 	}
 }
 
-/* How many of the records are whole. */
+/* Counts the complete records. */
 static unsigned print_records(FILE *out, struct slice m, unsigned count)
 {
 	size_t at = skip_name(m, DNS_HEAD);
@@ -102,7 +102,7 @@ int answer_dns(FILE *out, struct slice m)
 	return code == 0 && answers ? PROBE_POSSIBLE : PROBE_REFUSED;
 }
 
-/* The place of `word`, in any case of letters, or NULL. Bytes may hold NUL. */
+/* The position of `word`, ignoring case, or NULL. The data may contain NUL. */
 static const uint8_t *find_answer(struct slice in, const char *word)
 {
 	size_t n = strlen(word);

@@ -25,7 +25,7 @@ static uint16_t type_of(const char *text)
 	return (uint16_t)atoi(text);
 }
 
-/* Labels of any bytes: dots cut, escapes are undone after that. */
+/* Labels of any bytes: split at dots, then escapes are decoded. */
 static size_t put_name(uint8_t *p, const char *name)
 {
 	size_t n = 0;

@@ -36,7 +36,7 @@ int net_parse(const char *addr, const char *port, struct net_addr *ret) MUST_CHE
 /* Rest of NET_WAIT_MS since `start`, a result of net_now. */
 int net_now(void);
 int net_left(int start);
-/* Waits for events of poll(2); 1, 0 when it is too late. */
+/* Waits for events of poll(2); returns 1, or 0 on a timeout. */
 int net_wait(int fd, short events, int ms);
 /* Connects within the remaining time, or returns -errno. */
 int net_connect(const struct net_addr *to, int start) MUST_CHECK;

@@ -22,7 +22,7 @@ static int address_unix(const char *path, struct sockaddr_un *ret_a)
 	return 0;
 }
 
-/* A path may be longer than an address holds: relative to its directory it is not. */
+/* A path may be longer than an address: it is used relative to its directory. */
 static const char *go_to(char *path)
 {
 	char *slash = strrchr(path, '/');
@@ -61,7 +61,7 @@ int probe_unix_connect(int argc, char **argv)
 
 	if (argc != 1)
 		return PROBE_USAGE;
-	/* On the host the path is in a workspace: a link of the guest's is not followed. */
+	/* On the host the path is in a workspace: a symlink of the guest is not followed. */
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
 	if (at < 0 || address_unix(self, &a) < 0 || fd < 0 ||
 		connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 
 	if (n < 2)
 		return 0;
-	/* A heap copy of just that size: a byte too far is seen. */
+	/* A heap copy of exactly that size: detects reads beyond the end. */
 	exact = xmalloc(n - 1);
 	memcpy(exact, p + 1, n - 1);
 	out = open_memstream(&text, &len);

@@ -11,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "src/guest/probe/verb/verb.h"
 
-/* A heap copy of just that size: a byte too far is seen by the sanitizer. */
+/* A heap copy of exactly that size: the sanitizer detects reads beyond the end. */
 static int read_one(
 	int (*read)(FILE *, struct slice), const void *bytes, size_t n, char *text, size_t size)
 {

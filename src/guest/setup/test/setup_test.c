@@ -30,7 +30,7 @@ int mounts_apply(struct mounts *m, const struct guest_mounts *mounts, struct err
 	return err_set(err, -ENOSYS, "no machine");
 }
 
-/* ZM3: a kernel whose generator is ready uses them at its next reseed, up to a minute later. */
+/* Regression ZM3: an initialized generator uses them at its next reseed, up to a minute later. */
 static void the_bytes_of_the_host_count_at_once(void **state)
 {
 	uint8_t bytes[GUEST_ENTROPY];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Against OpenSSL's own answer, for subjects of all kinds of text. */
+/* Compared with OpenSSL's own result, for subjects with all kinds of text. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -94,7 +94,7 @@ static void serve(struct mint *m)
 	run(script, STEP_MS);
 }
 
-/* Before, so that the rest shows something. */
+/* Before, so that the rest is meaningful. */
 static void not_without(void **state)
 {
 	serve(mints[0]);
@@ -199,7 +199,7 @@ static void docker_containers(void **state)
 		"own grep -c BEGIN /etc/ssl/certs/ca-certificates.crt /dev/sbx/ca-bundle.pem",
 		DOCKER_MS);
 	must_have("200\n/etc/ssl/certs/ca-certificates.crt:2\n/dev/sbx/ca-bundle.pem:2\n");
-	/* Where the container may write it, it can, and has the variables. */
+	/* A container that may write it can, and has the variables. */
 	run(RUN "tools sh -c \"" CURL "; cd /etc/ssl/certs && touch n && mv n ca-certificates.crt"
 		" && echo moved\"",
 		DOCKER_MS);
@@ -253,7 +253,7 @@ static void docker_builds(void **state)
 	build("DOCKER_BUILDKIT=0", "own");
 }
 
-/* The next start's CA, also after the user has run Debian's program. */
+/* The CA of the next start, also after the user has run Debian's program. */
 static void another_one(void **state)
 {
 	run("update-ca-certificates >/dev/null 2>&1; curl -sS -o /dev/null " URL
