@@ -191,7 +191,7 @@ void completion_bash(void)
 	       "}\ncomplete -o default -F _sbx sbx\n");
 }
 
-/* Single quotes for zsh and fish alike: ' becomes '\''. */
+/* Single quotes for zsh and fish: ' becomes '\''. */
 static void print_quoted(const char *s)
 {
 	(void)putchar('\'');

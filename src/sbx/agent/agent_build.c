@@ -35,7 +35,7 @@ struct build {
 	char *version[AGENT_MAX_LIST];	   /* of each package */
 	size_t n_shown;			   /* bytes of progress that were shown */
 	json_t *packages;		   /* for the manifest */
-	char told_version[BUILD_MAX_WORD]; /* the program's own report */
+	char told_version[BUILD_MAX_WORD]; /* version reported by the program */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -194,7 +194,7 @@ static int run_script(struct build *b, const char *const *args, char **ret, stru
 	return r;
 }
 
-/* The host's certificate authorities: a registry of one's own may need them. */
+/* The host's certificate authorities: a private registry may need them. */
 static int send_ca(const struct build *b, struct problem *p)
 {
 	static const char *const argv[] = {"sh", "-c", "cat > " CA_PATH, NULL};
@@ -330,7 +330,7 @@ static const char *version_now(const struct build *b, const json_t *manifest, si
 	return b->a->package.v[i].b;
 }
 
-/* Prints old and new versions. Returns whether there is a newer one. */
+/* Prints old and new versions. Returns true if there is a newer one. */
 static bool compare_build(const struct build *b)
 {
 	AUTO_JSON json_t *manifest = template_manifest(b->a->name);

@@ -15,7 +15,7 @@
 
 const struct agents *agent_need_all(void)
 {
-	static struct agents all; /* for the length of the program */
+	static struct agents all; /* for the lifetime of the program */
 	static bool loaded;
 	struct err err = {0};
 
@@ -110,7 +110,7 @@ static void say_host(const struct agent_pair *host, enum host_state state, const
 
 struct host_count {
 	size_t allowed, denied;
-	char *closed; /* with commas; NULL: none */
+	char *closed; /* comma-separated; NULL: none */
 	char *first_rule;
 };
 

@@ -29,7 +29,7 @@ char *agent_need_names(void);
 int agent_need_template(const struct agent *a, const char *name, struct problem *p) MUST_CHECK;
 
 struct agent_hosts {
-	char *granted; /* resources with commas for rules of the sandbox's own; NULL: none */
+	char *granted; /* comma-separated resources for the sandbox's rules; NULL: none */
 };
 
 void agent_hosts_done(struct agent_hosts *h);

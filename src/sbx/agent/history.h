@@ -17,10 +17,10 @@
 #include "lib/rules/agent/agent.h"
 #include "lib/client/api/api.h"
 
-/* Makes the directories and puts the mounts into the request. A sandbox without a workspace has
+/* Creates the directories and adds the mounts to the request. A sandbox without a workspace has
  * none. */
 int history_add(const struct agent *a, json_t *body, struct problem *p) MUST_CHECK;
 /* The directory with the mounts of this sandbox, on the heap; NULL: none. */
 char *history_folder(const json_t *sandbox);
-/* Removes that directory unless another sandbox (of the list) refers to it: -EBUSY names it. */
+/* Removes that directory unless another listed sandbox uses it: -EBUSY names it. */
 int history_remove(const char *folder, const json_t *list, struct problem *p) MUST_CHECK;

@@ -16,7 +16,7 @@
 #define FIND_MS 20000
 #define LIST_PREFIX "mirror+file:"
 
-/* A name whose last label cannot be part of an address, however it is written. */
+/* A name whose last label cannot be part of an address in any notation. */
 static bool is_name(const char *host, size_t n)
 {
 	size_t last = n;
@@ -41,7 +41,7 @@ bool mirror_target(const char *uri, char *buf, size_t size)
 		return false;
 	n = strcspn(host, "/?# ");
 	at = memrchr(host, '@', n);
-	if (at) { /* a password stays outside */
+	if (at) { /* the password is not used */
 		n -= (size_t)(at + 1 - host);
 		host = at + 1;
 	}

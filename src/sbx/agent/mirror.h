@@ -24,7 +24,7 @@ struct mirrors {
 	size_t n;
 };
 
-/* HOST:80 or HOST:443 of a URI; false when it is not a name, or has another port. */
+/* HOST:80 or HOST:443 of a URI; false if it is not a name, or has another port. */
 bool mirror_target(const char *uri, char *buf, size_t size);
 /* Adds the host of a line of apt-get, once. mirror+file:PATH is the first address in it. */
 void mirror_add(struct mirrors *m, const char *line);

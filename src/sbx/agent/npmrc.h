@@ -19,7 +19,7 @@
 #define NPMRC_MAX_BYTES 65536
 
 struct npmrc {
-	char *registry; /* a URL; npm's own, from the service npm, when none is configured */
+	char *registry; /* a URL; default: npm's own, from the service npm */
 	char *cafile;	/* NULL: none */
 	char *proxy;	/* NULL: none */
 	bool has_token; /* a token or password is stored somewhere */
@@ -28,9 +28,9 @@ struct npmrc {
 void npmrc_done(struct npmrc *n);
 #define AUTO_NPMRC CLEANUP(npmrc_done)
 
-/* Values that exist already stay. */
+/* Existing values are kept. */
 void npmrc_take(struct npmrc *n, struct slice text);
-/* Everything there is; registry is filled afterwards. */
+/* Reads everything; registry is filled in afterwards. */
 int npmrc_read(struct npmrc *ret, struct err *err) MUST_CHECK;
 /* Returns "HOST:PORT" of its registry, on the heap; NULL on an error. */
 char *npmrc_target(const struct npmrc *n, struct err *err);

@@ -56,7 +56,7 @@ static int end_log(struct check *c)
 	return r;
 }
 
-/* `cut` is the line in front of a pruned log, p is NULL for a whole one. */
+/* `cut` is the line before a pruned log, p is NULL for a complete one. */
 static int begin_log(struct check *c, const struct audit_record *rec, struct slice cut)
 {
 	struct audit_expect expect = {.pub = c->pub, .flags = AUDIT_CHAIN_ALONE, .cut = cut};

@@ -322,7 +322,7 @@ static void take_events(struct audit_logs *l)
 	}
 }
 
-/* Until an event, at most LOOK_MS. false: stdout has no reader any more. */
+/* Waits for an event, at most LOOK_MS. False: stdout has no reader any more. */
 static bool wait_for_more(struct audit_logs *l)
 {
 	struct pollfd fds[] = {{.fd = l->watch, .events = POLLIN}, {.fd = STDOUT_FILENO}};

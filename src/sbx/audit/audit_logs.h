@@ -25,11 +25,11 @@ struct audit_logs;
 bool audit_logs_is_journal(const char *id);
 
 enum audit_logs_flag {
-	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; to find none is then no error */
+	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; no log is then not an error */
 	AUDIT_LOGS_JOURNAL = 2, /* with a ref also the records of sbxd's own log that name it */
 };
 
-/* ref NULL: all of them. -ENOENT when ref means none. */
+/* ref NULL: all logs. Returns -ENOENT if ref matches none. */
 int audit_logs_open(
 	const char *ref, unsigned flags, struct audit_logs **ret, struct problem *p) MUST_CHECK;
 void audit_logs_close(struct audit_logs **l);

@@ -34,7 +34,7 @@ void audit_text_target(struct slice host, uint64_t port, char *ret, size_t size)
 			is_v6 ? "]" : "", port);
 }
 
-/* Each byte is the character of that number, as in the log's own \u00xx. */
+/* Each byte is the character with that number, as in the log's own \u00xx. */
 json_t *audit_text_json(struct slice text)
 {
 	AUTO_FREE char *utf8 = xmalloc(2 * text.n + 1);

@@ -42,7 +42,7 @@ static char *verdict_verify(const struct audit_report *rep)
 		rep->seq, rep->segment, rep->offset, audit_bad_text(rep->bad));
 }
 
-/* Files that exist: a pruned log does not begin with the first. */
+/* Existing files: a pruned log does not begin with the first. */
 static uint64_t n_segments(const struct audit_report *rep)
 {
 	return rep->cut_seq && rep->segment >= rep->cut_segment
@@ -80,7 +80,7 @@ static int add_verify(void *arg, const char *id, const char *name, const struct 
 	const char *cells[] = {"-", id, records, segments, head, result};
 	struct results *all = arg;
 
-	/* An export is checked by its records alone, and the journal's name some sandbox. */
+	/* Only its records are checked in an export, and the journal's records name sandboxes. */
 	if (audit_logs_is_journal(id))
 		name = "";
 	if (name[0])

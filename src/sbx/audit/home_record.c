@@ -89,7 +89,7 @@ static void record_done(struct record *r)
 	*r = (struct record){0};
 }
 
-/* Ours, so that it outlives the line. */
+/* Copied, to outlive the line. */
 static const char *group_of(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)

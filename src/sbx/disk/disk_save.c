@@ -132,7 +132,7 @@ int template_save_as(
 		r = template_draft_begin(&draft, &p->err);
 	if (r == 0)
 		r = template_draft_add_template(&draft, &parent, &p->err);
-	/* A flat template has a new file in the place of the layers. */
+	/* A flat template has one new file instead of the layers. */
 	adding.live = !wish->flat && json_is_true(json_object_get(frozen, "live"));
 	if (r == 0)
 		r = each_layer(frozen, &adding, add_layer, p);

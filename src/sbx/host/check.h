@@ -34,5 +34,5 @@ extern const struct check_row check_host_rows[], check_own_rows[];
 void check_set(struct check *c, enum check_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_detail(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_hint(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The program on PATH (also the sbin directories); false when it does not exist. */
+/* The program in PATH (also the sbin directories); false if it does not exist. */
 bool check_find_program(const char *name, char *buf, size_t size);

@@ -69,7 +69,7 @@ static void check_settings(struct check *c)
 	check_hint(c, "${EDITOR:-vi} '%s'", path);
 }
 
-/* Ours alone, and writable. */
+/* Owned by the user, and writable. */
 static bool folder_is_right(const char *dir, struct check *c)
 {
 	const char *remedy = "ls -ld";
@@ -109,7 +109,7 @@ static void check_folders(struct check *c)
 	check_set(c, CHECK_PASS, "owned by you and writable");
 }
 
-/* Of the nearest directory that exists already. */
+/* Of the nearest existing directory. */
 static int free_bytes(char *dir, uint64_t *ret)
 {
 	struct statvfs vfs;
@@ -160,8 +160,8 @@ static void check_template(struct check *c)
 	check_detail(c, "content %.80s", api_str(m, "content"));
 }
 
-/* The verdict of this boot of the host: a line with its key, which begins with the boot's id, and
- * "ok" or why not. */
+/* The result of this boot of the host: a line with its key, which begins with the boot's id, and
+ * "ok" or the reason. */
 static bool read_verdict(char *buf, size_t size)
 {
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, SELFTEST_CACHE);

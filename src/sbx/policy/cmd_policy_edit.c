@@ -55,7 +55,7 @@ static int check_kind(const struct opts *o, const char *verb, struct problem *p)
 	return problem_usage(p, -EINVAL, "policy");
 }
 
-/* Several arguments and lists with commas are one list. */
+/* Several arguments and comma-separated lists form one list. */
 static char *join_edit(const struct opt_list *l, size_t from)
 {
 	char *list = NULL;
@@ -97,7 +97,7 @@ static int read_wish(const struct opts *o, struct policy_wish *w, struct problem
 	return 0;
 }
 
-/* The answer itself stays: more is read of it. */
+/* The answer is kept: other parts of it are used. */
 static void print_json(const json_t *answer)
 {
 	AUTO_JSON json_t *copy = json_deep_copy(answer);

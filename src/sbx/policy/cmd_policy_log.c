@@ -99,7 +99,7 @@ static void add_row(struct table *t, const struct audit_view_row *row, bool wide
 	table_add(t, cells);
 }
 
-/* For a terminal; a program gets all of it. */
+/* For a terminal; a program gets the full text. */
 static void fit_terminal(struct table *t)
 {
 	uint16_t rows, cols;
@@ -110,7 +110,7 @@ static void fit_terminal(struct table *t)
 	table_fit(t, REASON_COLUMN, cols, MIN_REASON);
 }
 
-/* Whether there was a row. */
+/* Returns true if there was a row. */
 static bool print_section(
 	const struct rows *rows, enum section which, bool is_first, size_t limit, bool wide)
 {

@@ -32,7 +32,7 @@ static const char *group_of(const struct rules *rules, const struct rule *rule)
 	return rule->group ? rules->group[rule->group - 1].name : NULL;
 }
 
-/* "preset" of "preset:balanced"; for a rule that was written into the file by hand "file". */
+/* "preset" of "preset:balanced"; "file" for a rule that was written into the file by hand. */
 static void print_source(const struct rule *rule, char *buf, size_t size)
 {
 	const char *origin = rule->origin ? rule->origin : "file";

@@ -166,7 +166,7 @@ static int put_whole(struct slice text, struct problem *p)
 {
 	AUTO_FREE char *path = NULL;
 	AUTO_JSON json_t *body = NULL, *answer = NULL;
-	/* So that a sbxd that starts now does not sweep the file away. */
+	/* So that a starting sbxd does not remove the file. */
 	int r = api_call("GET", "/v1/version", NULL, API_TIMEOUT_MS, NULL, p);
 
 	if (r == 0)

@@ -12,7 +12,7 @@
 #include "sandbox.h"
 #include "workspace.h"
 
-/* A guest that is busy is not waited for longer. */
+/* A busy guest is not awaited longer. */
 #define STATS_MS 2000
 
 static const struct opt_def opts[] = {

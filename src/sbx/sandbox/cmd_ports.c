@@ -138,7 +138,7 @@ static int run_ports(struct opts *o)
 	struct problem p = {0};
 	int r = 0;
 
-	/* Close first: an opening port may need the freed place. */
+	/* Close first: an opening port may need the freed slot. */
 	for (size_t i = 0; r == 0 && i < rm->n; i++)
 		r = unpublish_one(ref, rm->v[i], json, &p);
 	if (r == 0 && add->n)

@@ -178,7 +178,7 @@ static int run_reset(struct opts *o)
 	status = remove_sandboxes(sandboxes);
 	more = remove_templates(templates);
 	status = more ? more : status;
-	/* The log of a sandbox that is still there is still written. */
+	/* The log of an existing sandbox is still written. */
 	if (all && status == EXIT_OK)
 		status = remove_rest();
 	return status;

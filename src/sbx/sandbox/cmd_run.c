@@ -29,7 +29,7 @@ struct plan {
 	const char *name;  /* NULL: derived from agent and directory */
 	const char *const *paths;
 	size_t n_paths;
-	json_t *there; /* the sandbox, when it exists */
+	json_t *there; /* the sandbox, if it exists */
 };
 
 static void plan_done(struct plan *plan)
@@ -37,7 +37,7 @@ static void plan_done(struct plan *plan)
 	json_decref(plan->there);
 }
 
-/* 1 when there is such a sandbox, 0 when not. */
+/* Returns 1 if the sandbox exists, 0 if not. */
 static int look_up(const char *name, json_t **ret, struct problem *p)
 {
 	struct problem q = {0};
@@ -67,7 +67,7 @@ static int fail_unknown(const char *word, struct problem *p)
 		p, -ENOENT, is_folder(word) ? "sbx run shell ./%s" : "sbx agent ls", word);
 }
 
-/* [AGENT] [PATH...], or the name of a sandbox that exists. */
+/* [AGENT] [PATH...], or the name of an existing sandbox. */
 static int read_args(const struct opts *o, struct plan *plan, struct problem *p)
 {
 	const char *word = o->args.n > 0 ? o->args.v[0] : NULL;

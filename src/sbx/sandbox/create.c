@@ -363,7 +363,7 @@ static void print_facts(const json_t *s)
 	(void)fflush(stdout);
 }
 
-/* A sandbox with half a home is worse than none: the same command can be typed again. */
+/* An incomplete home is worse than none: the user can repeat the command. */
 static void undo_create(const char *name)
 {
 	struct problem ignored = {0};
@@ -395,7 +395,7 @@ static int put_rules(json_t *list, const struct opt_list *l, const char *effect,
 	return r;
 }
 
-/* As the API takes them. */
+/* In the format of the API. */
 static int list_rules(
 	const struct creation *c, const struct agent_hosts *h, json_t *list, struct problem *p)
 {

@@ -66,7 +66,7 @@ bool create_only_lists(const struct opts *o, const char *agent, int *ret_status)
 /* paths may be empty: then cwd decides whether the current directory is shared. */
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;
-/* quiet: no block of facts. The running sandbox in *ret. */
+/* quiet: no block of facts. *ret is the running sandbox. */
 int create_make(const struct creation *c, bool quiet, json_t **ret, struct problem *p) MUST_CHECK;
 /* The rules of --deny-network, --allow-network and of the agent's hosts, for this sandbox only. */
 int create_add_rules(

@@ -93,7 +93,7 @@ static char *read_setting(void)
 	struct err err = {0};
 
 	if (settings_load(&s, &err) < 0)
-		return xstrdup("no"); /* the user of the settings reports the error */
+		return xstrdup("no"); /* the caller that uses the settings reports the error */
 	return xstrdup(settings_get(&s, SETTINGS_GIT_IDENTITY));
 }
 

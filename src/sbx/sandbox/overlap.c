@@ -8,7 +8,7 @@
 #include "lib/vm/share/place.h"
 #include "lib/client/api/sandbox.h"
 
-/* Whether `inner` is at the same place below `outer` in the guest. */
+/* Whether `inner` has the same relative path below `outer` in the guest. */
 static bool is_held(const json_t *outer, const json_t *inner)
 {
 	const char *rest = api_str(inner, "host") + strlen(api_str(outer, "host"));

@@ -29,5 +29,5 @@ int workspace_parse(
 	const char *arg, bool force, struct workspace *ret, struct problem *p) MUST_CHECK;
 /* A sandbox name from agent and directory: "shell-my-project". host NULL: only the agent. */
 void workspace_default_name(const char *agent, const char *host, char *buf, size_t size);
-/* For people: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
+/* For users: "/a/b", "/a/b -> /c", with " (ro)" or " (rw)". On the heap. */
 char *workspace_describe(const char *host, const char *guest, bool ro);

@@ -17,7 +17,7 @@ const struct opt_def secret_rm_opts[] = {
 };
 const struct opt_def secret_unlock_opts[] = {{0}};
 
-/* Another scope, or a name that is near. */
+/* Another scope, or a similar name. */
 static int not_there(const json_t *answer, const char *name, const char *sandbox, struct problem *p)
 {
 	const char *words[SECRET_MAX_WORDS + 1] = {NULL}, *near;

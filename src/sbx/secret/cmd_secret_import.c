@@ -30,7 +30,7 @@ struct import {
 	const json_t *service;
 	enum action action;
 	char *variables;      /* their names */
-	const char *value[4]; /* in the environment; put together with colons */
+	const char *value[4]; /* in the environment; joined with colons */
 	size_t n;
 	char mask[SECRET_MASK];
 };
@@ -53,7 +53,7 @@ static const char *value_of(const json_t *env)
 	return v && v[0] ? v : NULL;
 }
 
-/* All parts of it, or none. */
+/* All parts, or none. */
 static bool take_parts(const json_t *envs, struct import *im)
 {
 	const json_t *env;

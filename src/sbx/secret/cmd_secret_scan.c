@@ -33,7 +33,7 @@ struct part {
 	const char *what;
 	unsigned n_files;
 	long long bytes, control;
-	json_t *found; /* by name: how often */
+	json_t *found; /* by name: number of matches */
 };
 
 struct report {

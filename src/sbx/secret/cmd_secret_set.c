@@ -45,7 +45,7 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 	return problem_usage(p, -EINVAL, verb);
 }
 
-/* Everything but the value, then the value, then all of it to sbxd. */
+/* Everything except the value, then the value, then all of it to sbxd. */
 static int set_all(const char *name, const char *shape, const char *sandbox, bool force,
 	json_t *body, struct problem *p)
 {

@@ -26,7 +26,7 @@ const struct opt_def secret_status_opts[] = {
 	{0},
 };
 
-/* The first two, and how many more there are. */
+/* The first two, and the number of the others. */
 static char *short_hosts(const json_t *hosts)
 {
 	size_t n = json_array_size(hosts);

@@ -15,7 +15,7 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
-#define RAM_LINK "/memfd:memory-backend" /* as qemu calls it */
+#define RAM_LINK "/memfd:memory-backend" /* its name in QEMU */
 
 static const char *const names[SCAN_N_PLACES] = {
 	"ram", "disk", "docker", "logs", "audit", "files", "base"};
@@ -162,7 +162,7 @@ static bool is_wanted(const char *link, const struct stat *st, enum scan_place p
 	return place == SCAN_RAM ? is_ram : !is_memfd;
 }
 
-/* The sandbox's own layers are their own places. */
+/* The sandbox's own layers are separate places. */
 static void note_own(const char *dir_path, struct seen *seen, size_t *n, size_t max)
 {
 	AUTO_DIR DIR *dir = opendir(dir_path);

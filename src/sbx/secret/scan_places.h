@@ -30,7 +30,7 @@ enum scan_place {
 
 /* "ram", ... */
 const char *scan_place_name(enum scan_place place);
-/* A comma-separated list as bits; -EINVAL with a sentence. */
+/* A comma-separated list as bits; returns -EINVAL if invalid. */
 int scan_place_parse(const char *text, unsigned *ret, struct problem *p) MUST_CHECK;
 /* All but SCAN_BASE. */
 #define SCAN_USUAL ((1U << SCAN_BASE) - 1)

@@ -102,7 +102,7 @@ int secret_scope(const struct opts *o, const char *verb, const char **ret, struc
 	return 0;
 }
 
-/* A typo is found before a value is typed, not after it. */
+/* Detects a typo before a value is typed. */
 int secret_check_sandbox(const char *sandbox, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL;

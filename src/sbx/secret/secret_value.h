@@ -30,12 +30,12 @@ void secret_value_done(struct secret_value *v);
 
 /* Only if ui_can_ask(). -ECANCELED if input ended without a line. */
 int secret_value_ask(struct secret_value *v, const char *prompt, struct problem *p) MUST_CHECK;
-/* To the end of the file. */
+/* Reads to end-of-file. */
 int secret_value_read(struct secret_value *v, int fd, struct problem *p) MUST_CHECK;
 int secret_value_append(struct secret_value *v, const char *text, struct problem *p) MUST_CHECK;
 /* Removes one newline from its end, LF or CR LF; returns true if there was one. */
 bool secret_value_chomp(struct secret_value *v);
-/* Whether it can be a credential: not empty, no control characters, no placeholder. */
+/* Whether it can be a credential: not empty, no control characters, not a placeholder. */
 int secret_value_check(const struct secret_value *v, struct problem *p) MUST_CHECK;
 /* Whether a text is a placeholder credential. */
 bool secret_value_is_placeholder(const char *text);

@@ -27,7 +27,7 @@ static enum session_where where_attach(void *ctx)
 	if (r == -ENOENT)
 		return SESSION_GONE;
 	if (r < 0)
-		return SESSION_CHANGES; /* sbxd is away: not the sandbox's fault */
+		return SESSION_CHANGES; /* sbxd is not running: not the sandbox's fault */
 	if (sandbox_is(s, "running"))
 		return SESSION_RUNS;
 	if (sandbox_is(s, "paused"))

@@ -50,7 +50,7 @@ struct report {
 struct copy {
 	struct place src, dst;
 	bool follow, quiet;
-	char as[256];	     /* the name of the source, under which it lands in a directory */
+	char as[256];	     /* the name of the source in a destination directory */
 	struct cp_dest dest; /* the side on the host, resolved */
 	struct tree_guard guard;
 	struct stat *closed; /* of guard */
@@ -293,12 +293,12 @@ static int check_places(const struct copy *c, struct problem *p)
 	return 0;
 }
 
-/* Finds a wrong source before a stopped sandbox is started for it. */
+/* Detects a wrong source before a stopped sandbox is started for it. */
 static int check_source(const struct copy *c, struct problem *p)
 {
 	if (c->src.ref || access(c->src.path, F_OK) == 0 || errno != ENOENT)
 		return 0;
-	/* a dangling symlink is something that can be copied */
+	/* a dangling symlink can be copied too */
 	if (faccessat(AT_FDCWD, c->src.path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	return err_errno(&p->err, -ENOENT, "cannot find '%s'", c->src.path);

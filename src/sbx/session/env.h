@@ -28,7 +28,7 @@ struct env {
 void env_done(struct env *e);
 #define AUTO_ENV CLEANUP(env_done)
 
-/* "NAME=value" or "NAME". -EINVAL with a sentence. */
+/* "NAME=value" or "NAME". Returns -EINVAL if invalid. */
 int env_add(struct env *e, const char *word, struct err *err) MUST_CHECK;
 /* The text of a file; `name` for messages. */
 int env_add_text(struct env *e, struct slice text, const char *name, struct err *err) MUST_CHECK;

@@ -93,7 +93,7 @@ int guest_run(struct guest_run *g, struct problem *p)
 	conn = api_stream(g->ref, API_TIMEOUT_MS, p);
 	if (conn < 0)
 		return conn;
-	/* A session takes the signals of the program and keeps them: more follows here. */
+	/* A session takes over the signals of the program and keeps them: more sessions follow. */
 	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 	g->status = session_run(&r.s, conn, p);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -65,7 +65,7 @@ static int on_error_frame(struct live *l, struct slice payload, struct problem *
 		return -EBADMSG;
 	if (status == EXEC_NO_SESSION)
 		return no_session(l, text, p);
-	/* sbxd or the keeper: the sandbox does not take streams just now. */
+	/* sbxd or the keeper: the sandbox does not accept streams now. */
 	if (l->started)
 		return live_again(l, p);
 	(void)snprintf(p->err.text, sizeof(p->err.text),
@@ -137,7 +137,7 @@ static int show_session(struct live *l, struct slice payload, struct problem *p)
 	return 0;
 }
 
-/* Whole frames count, whichever they are. */
+/* Any complete frame counts. */
 static void count_session(struct live *l, struct slice payload)
 {
 	l->out_at += EXEC_HEADER + payload.n;
@@ -285,7 +285,7 @@ static void send_size(struct live *l)
 		ui_debug("cannot send the terminal size: the sandbox is not reading");
 }
 
-/* Without a terminal a signal is the command's; a third interrupt is ours. */
+/* Without a terminal a signal is for the command; a third interrupt is for sbx. */
 static void on_signal(struct live *l, int signo)
 {
 	if (signo == SIGWINCH) {
@@ -317,7 +317,7 @@ static void on_sigs_readable(struct live *l)
 		on_signal(l, (int)si.ssi_signo);
 }
 
-/* After POLLOUT a pipe takes PIPE_BUF bytes without blocking; plain files always take all. */
+/* After POLLOUT a pipe accepts PIPE_BUF bytes without blocking; regular files always accept all. */
 static int drain_to(struct live *l, struct bufq *q, int fd)
 {
 	struct slice s = bufq_peek(q);
@@ -345,7 +345,7 @@ static int send_to_guest(struct live *l, struct problem *p)
 	if (k < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (k < 0 && (errno == EPIPE || errno == ECONNRESET)) {
-		bufq_consume(&l->to_guest, s.n); /* its last words may still be readable */
+		bufq_consume(&l->to_guest, s.n); /* its last output may still be readable */
 		l->in_open = l->in_open && l->s->link;
 		return 0;
 	}

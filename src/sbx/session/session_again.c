@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream that broke: looking where the sandbox is, waiting, attaching again. */
+/* A broken stream: checks the sandbox, waits, attaches again. */
 #include "session_live.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static void on_signals(struct live *l)
 			(void)leave_again(l, 128 + (int)si.ssi_signo);
 }
 
-/* Keys wake a suspended sandbox, and are the program's then; ctrl-c and detach keys leave. */
+/* Keys wake a suspended sandbox, and are then sent to the program; ctrl-c and detach keys leave. */
 static int on_keys(struct live *l, struct problem *p)
 {
 	uint8_t buf[256];

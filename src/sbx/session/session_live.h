@@ -29,8 +29,8 @@ struct live {
 	uint64_t n_shown;
 	bool says_starting; /* the line is on the screen */
 	unsigned n_interrupts;
-	/* Input by its offset from the start: [in_taken, in_sent) is on the way, [in_sent,
-	 * in_read) waits. */
+	/* Input by its offset from the start: [in_taken, in_sent) is in transit, [in_sent, in_read)
+	 * waits. */
 	uint64_t in_taken, in_sent, in_read;
 	uint8_t *in; /* SESSION_QUEUE bytes, as a ring */
 	bool eof_read, eof_sent;
@@ -59,7 +59,7 @@ int live_lost(struct problem *p, int r);
 /* session_in.c */
 bool live_wants_input(const struct live *l);
 int live_read_input(struct live *l);
-/* Puts input that waits into frames, as far as there is room. */
+/* Puts waiting input into frames, as far as there is room. */
 void live_send_input(struct live *l);
 int live_on_taken(struct live *l, uint64_t at) MUST_CHECK;
 /* Continues at an offset that the guest named. */
@@ -70,5 +70,5 @@ void live_type(struct live *l, struct slice typed);
 /* session_again.c */
 /* The first frame of a stream. */
 int live_put_first(struct live *l, struct problem *p) MUST_CHECK;
-/* The stream broke, or the sandbox is suspended: a new one, or why not. */
+/* The stream broke, or the sandbox is suspended: returns a new one, or an error. */
 int live_again(struct live *l, struct problem *p) MUST_CHECK;

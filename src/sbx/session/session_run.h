@@ -30,7 +30,7 @@
 #define SESSION_LAST_MS 10000
 #define SESSION_AGAIN_MS 30000
 #define SESSION_SUSPEND_MS 310000 /* while its memory is written, or read */
-/* A break that is over sooner is not worth a line on the screen. */
+/* A shorter break is not reported on the screen. */
 #define SESSION_QUIET_MS 1500
 #define SESSION_LOOK_MS 250
 /* A sandbox that is silent this long may be paused: it is checked, more often at first. */
@@ -85,7 +85,7 @@ struct session {
 	enum session_left left;		/* the program keeps running; the status is then unused */
 };
 
-/* The exit status to give: the command's, 128 + signal, 126/127 with a message when it could not be
- * started, EXIT_OURS with a filled problem (negative return) when the connection was lost. -ESRCH
- * with `attach` and no such session. */
+/* Returns the exit status: the command's, 128 + signal, 126/127 with a message if it could not be
+ * started, EXIT_OURS with a filled problem (negative return) if the connection was lost. -ESRCH
+ * with `attach` if the session does not exist. */
 int session_run(struct session *s, int conn, struct problem *p) MUST_CHECK;

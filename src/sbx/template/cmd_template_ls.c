@@ -203,7 +203,7 @@ static int remove_one(const char *name, struct problem *p)
 	return api_call("DELETE", path, NULL, API_TIMEOUT_MS, NULL, p);
 }
 
-/* Making it again can take minutes. */
+/* Rebuilding it can take minutes. */
 static bool is_wanted(const struct opts *o)
 {
 	const char *first = o->args.v[0];
@@ -221,7 +221,7 @@ static bool is_wanted(const struct opts *o)
 	return ui_confirm("Remove %zu templates?", o->args.n);
 }
 
-/* A typo is found before the question. */
+/* Detects a typo before the prompt. */
 static int check_there(const struct opts *o)
 {
 	AUTO_JSON json_t *list = template_list();

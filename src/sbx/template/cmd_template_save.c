@@ -196,7 +196,7 @@ int template_load_run(struct opts *o)
 
 	if (fd < 0)
 		r = err_errno(&p.err, -errno, "opening %s", path);
-	/* A name of old sandboxes may move on. */
+	/* A name of old sandboxes may change. */
 	if (r == 0)
 		r = template_collect_unused(&p);
 	if (r == 0)

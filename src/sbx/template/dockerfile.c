@@ -56,7 +56,7 @@ static bool is_directive(const char *line)
 	return *skip_blanks(line) == '=';
 }
 
-/* Reads them in p->d->text, where a syntax line loses its meaning and keeps its place. */
+/* Parses them in p->d->text, where a syntax line becomes a plain comment of the same length. */
 static void read_directives(struct parser *p)
 {
 	char *at = p->d->text;

@@ -39,13 +39,13 @@ enum dockerfile_from {
 	DOCKERFILE_TEMPLATE /* sbx/NAME */
 };
 
-/* args: NAME=VALUE of the person, NULL-terminated, or NULL. -EINVAL with a sentence. */
+/* args: NAME=VALUE of the user, NULL-terminated, or NULL. Returns -EINVAL if invalid. */
 int dockerfile_parse(const char *text, const char *const *args, struct dockerfile *ret,
 	struct err *err) MUST_CHECK;
 void dockerfile_done(struct dockerfile *d);
 /* The base of the last stage, through all stages. */
 const char *dockerfile_base(const struct dockerfile *d);
-/* Is it the name of an earlier stage? */
+/* Whether it is the name of an earlier stage. */
 bool dockerfile_is_stage(const struct dockerfile *d, size_t stage);
 /* Name gets the template of a reference: NAME, or the reference's TAG. */
 enum dockerfile_from dockerfile_kind(const char *ref, char *name, size_t size);

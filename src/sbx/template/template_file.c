@@ -33,7 +33,7 @@ struct build {
 	const struct opts *o;
 	struct dockerfile file;
 	char *context;
-	char base[TEMPLATE_MAX_NAME + 1]; /* the template that the scratch sandbox starts from */
+	char base[TEMPLATE_MAX_NAME + 1]; /* base template of the scratch sandbox */
 	char aliases[MAX_ALIASES];	  /* its names in the Dockerfile */
 	struct scratch box;
 	json_t *result;
@@ -72,7 +72,7 @@ static int find_context(struct build *b, struct problem *p)
 {
 	const char *given = opts_value(b->o, "context");
 	AUTO_FREE char *copy = xstrdup(opts_value(b->o, "file"));
-	/* Not resolved: sbxd checks the links on the way. */
+	/* Not resolved: sbxd checks the symlinks in the path. */
 	int r = walk_absolute(given ? given : dirname(copy), &b->context, &p->err);
 
 	if (r == 0 && access(b->context, F_OK) < 0)

@@ -26,7 +26,7 @@ static void show_image(void *arg, char *line)
 		ui_progress((unsigned)percent, line + at + strspn(line + at, " "));
 }
 
-/* The helper leaves a whole directory `out`, or none. */
+/* The helper leaves a complete directory `out`, or none. */
 static int run_helper(const char *base, const char *ref, bool plain, bool login, const char *out,
 	struct problem *p)
 {

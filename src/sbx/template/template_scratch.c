@@ -126,7 +126,7 @@ static int add_only(json_t *only, const char *target, struct problem *p)
 		       : err_set(&p->err, -EINVAL, "the host '%s' is not UTF-8", target);
 }
 
-/* LIST of --allow-network, which has commas. */
+/* LIST of --allow-network, comma-separated. */
 static int add_allowed(json_t *only, const char *list, struct problem *p)
 {
 	AUTO_FREE char *copy = xstrdup(list);

@@ -33,10 +33,10 @@ int scratch_start(struct scratch *s, const char *template, const char *share,
 	const struct opt_list *allow, struct problem *p) MUST_CHECK;
 int scratch_put(
 	struct scratch *s, const char *path, const char *text, struct problem *p) MUST_CHECK;
-/* At most max bytes of a file in it; the caller's. */
+/* At most max bytes of a file in it; owned by the caller. */
 int scratch_get(
 	struct scratch *s, const char *path, size_t max, char **ret, struct problem *p) MUST_CHECK;
-/* As root, with its lines shown. */
+/* As root, with its output shown. */
 int scratch_run(struct scratch *s, const char *const *argv, struct problem *p) MUST_CHECK;
 /* `docker save` of an image in it. */
 int scratch_save_image(

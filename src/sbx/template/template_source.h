@@ -18,7 +18,7 @@
 #include "lib/client/cli/ui.h"
 
 #define TEMPLATE_SOURCE_MAX_FILE (1u << 20)
-#define TEMPLATE_SOURCE_BASE "debian" /* lends kernel, modules and certificates */
+#define TEMPLATE_SOURCE_BASE "debian" /* provides kernel, modules and certificates */
 
 #define TEMPLATE_SOURCE_OPTS                                                                       \
 	{0, "image", "REF", "OCI image: docker://HOST/REPO:TAG, oci:DIR, docker-archive:FILE"},    \
@@ -32,7 +32,7 @@
 		0, "allow-network", "LIST", "--file: hosts that the build may reach", .many = true \
 	}
 
-/* Was one of them requested? */
+/* Whether one of them was requested. */
 bool template_source_wanted(const struct opts *o);
 /* The whole command; returns the exit status. */
 int template_source_build(const struct opts *o);

@@ -96,7 +96,7 @@ static void the_newest_of_all_logs_are_kept_in_order(void **state)
 	add(&t, "b", 40, "e");
 	add(&t, "b", 60, "f");
 	expect_tail(&t, "becf");
-	/* A clock that was set back does not turn a log round. */
+	/* A clock that was set back does not reverse a log. */
 	audit_tail_init(&t, 3);
 	add(&t, "a", 50, "a");
 	add(&t, "a", 20, "b");

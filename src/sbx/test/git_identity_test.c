@@ -69,7 +69,7 @@ static void odd_values_are_not_taken(void **state)
 		&(struct git_identity){.name = (char *)"a", .email = (char *)"a b"}));
 }
 
-/* Neither a repository nor an alias of the current directory counts. */
+/* Neither a repository nor an alias of the current directory is used. */
 static void the_host_s_own_identity_is_read(void **state)
 {
 	AUTO_GIT_IDENTITY struct git_identity g = {0};

@@ -104,7 +104,7 @@ static int say(int fd, enum exec_type type, struct slice payload)
 	return r;
 }
 
-/* How many bytes the guest could print: its exit status, in MiB. */
+/* Amount of output the guest could print: its exit status, in MiB. */
 static pid_t play(int listener, size_t flood)
 {
 	static uint8_t bytes[EXEC_MAX_PAYLOAD];

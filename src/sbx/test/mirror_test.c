@@ -12,7 +12,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 
-/* A base template named 127.0.0.1:18631 as its mirror, and the build could reach it. */
+/* Regression: a base template named 127.0.0.1:18631 as its mirror, and the build could reach it. */
 static void only_names_with_the_usual_ports_are_mirrors(void **state)
 {
 	static const struct {

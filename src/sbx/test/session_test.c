@@ -290,7 +290,7 @@ static void test_suspended_and_back_exactly(void **state)
 	type("hello");
 	expect_in("hello");
 	say(EXEC_STDOUT, slice_from_str("abc"));
-	/* Half a frame, and then no word at all. */
+	/* A partial frame, and then silence. */
 	say_bytes(slice_of("\x11\x03\0\0d", 5));
 	t.sh->where = SESSION_SUSPENDED;
 	(void)shutdown(t.conn, SHUT_RDWR);
@@ -415,7 +415,7 @@ static void test_detach_keys(void **state)
 	type("\x11");
 	(void)next(EXEC_DETACH);
 	say(EXEC_DETACHED, slice_of("\1", 1));
-	/* The terminal is put back. */
+	/* The terminal is restored. */
 	expect_out("\033[?1049l\033[0m");
 	assert_int_equal(finish(), 0);
 	assert_int_equal(t.sh->left, SESSION_DETACHED);
