@@ -85,6 +85,6 @@ struct exchange {
 	uint64_t n_bytes[2]; /* on the origin's connection */
 	struct loop_timer timer;
 	bool result_said, closed_due;
-	bool edge_shut; /* nothing more is said to edge */
+	bool edge_shut; /* nothing more is sent to edge */
 	struct egress_result *result_due;
 };

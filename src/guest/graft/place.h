@@ -31,5 +31,5 @@ int place_text(const char *path, const char *text, mode_t mode, struct err *err)
 int place_copy(const char *path, int from, mode_t mode, struct err *err) MUST_CHECK;
 /* Creates a symlink, unless the path exists. */
 int place_link(const char *path, const char *target, struct err *err) MUST_CHECK;
-/* Resets the time of a directory that was changed otherwise. */
+/* Sets the fixed time of a path that other code has changed. */
 void place_touch(const char *path);

@@ -54,7 +54,7 @@ static bool is_own_peer(int fd)
 	       (n == m && memcmp(&own, &peer, n) == 0);
 }
 
-/* 0, -EINPROGRESS, or why not. */
+/* Returns 0, -EINPROGRESS, or an error. */
 static int begin_tcp(struct net_conn *c)
 {
 	const int one = 1;
@@ -115,7 +115,7 @@ int tcp_open(struct net_conns *t, uint32_t id, uint16_t port, uint32_t *ret_idx)
 	return r;
 }
 
-/* The kernel has an outcome, or took too long (a timer has no events). */
+/* The kernel has a result, or took too long (a timer has no events). */
 static void on_connect(struct net_conns *t, struct net_conn *c, uint32_t events)
 {
 	int e = ETIMEDOUT;

@@ -252,7 +252,7 @@ int hands_ssh_agent(struct keeper *k, struct err *err)
 			      : do_ssh_agent(k, err);
 }
 
-/* As OpenSSH does it: the program's exit status is the answer, and the prompt is a question. */
+/* As in OpenSSH: the program's exit status is the answer to the prompt. */
 static void become_askpass(const struct spec_ssh *ssh, const char *prompt)
 	__attribute__((noreturn));
 static void become_askpass(const struct spec_ssh *ssh, const char *prompt)
