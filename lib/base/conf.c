@@ -24,7 +24,7 @@ static int check_bytes(const struct conf *c, struct slice line, struct err *err)
 	for (size_t i = 0; i < line.n; i++)
 		if ((line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
 			return err_set(
-				err, -EINVAL, "holds the control character 0x%02x", line.p[i]);
+				err, -EINVAL, "contains the control character 0x%02x", line.p[i]);
 	return 0;
 }
 
@@ -47,12 +47,12 @@ static struct slice cut_comment(struct conf *c, struct slice line)
 static int take_frame(struct conf *c, struct slice line, struct err *err)
 {
 	if (c->where == CONF_BEHIND)
-		return err_set(err, -EINVAL, "something stands behind 'end'");
+		return err_set(err, -EINVAL, "unexpected text after 'end'");
 	if (c->where == CONF_BEFORE) {
 		c->where = CONF_INSIDE;
 		return slice_eq_str(line, c->form->first)
 			       ? 0
-			       : err_set(err, -EINVAL, "%s begins with the line '%s'",
+			       : err_set(err, -EINVAL, "%s must begin with the line '%s'",
 					 c->form->what, c->form->first);
 	}
 	if (!slice_eq_str(line, "end"))
@@ -81,7 +81,7 @@ int conf_next(struct conf *c, struct slice *ret, struct err *err)
 	return c->where == CONF_BEHIND
 		       ? 0
 		       : err_set(err, -EINVAL,
-				 "the line 'end' is missing: the file may be cut off");
+				 "the line 'end' is missing: the file may be truncated");
 }
 
 int conf_fail(const struct conf *c, int r, struct err *err)

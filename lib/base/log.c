@@ -116,7 +116,7 @@ void log_at(enum log_level level, const char *fmt, ...)
 	if (level > max_level || (level < LOG_LVL_DEBUG && is_too_much()))
 		return;
 	if (limit.n_left_out)
-		write_one(LOG_LVL_WARN, "%llu lines were left out: there were too many",
+		write_one(LOG_LVL_WARN, "%llu lines were skipped: too many lines per second",
 			(unsigned long long)limit.n_left_out);
 	limit.n_left_out = 0;
 	va_start(ap, fmt);

@@ -126,7 +126,7 @@ def test_a_slow_kvm_self_test_does_not_make_the_keeper_silent(slow):
         time.sleep(0.1)
     assert seen <= {"starting", "stopping"}, seen
     assert len([text for text in said if text.startswith("testing KVM")]) >= 3, said
-    assert "a test machine was not up after 5 s" in o["detail"], o["detail"]
+    assert "the test VM did not boot within 5 s" in o["detail"], o["detail"]
     wait_for(lambda: not slow.machines())
 
 

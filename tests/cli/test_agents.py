@@ -199,7 +199,7 @@ def test_settings_are_imported_without_credentials(toy):
     assert copied[".toy/config.toml"] == f'first = 1\nsize = 3\n\n[projects."{toy.work}"]\n'
     assert "copy   .toy/settings.json (removed: env, hooks, headers)" in p.stderr
     for path, why in ((".toy/notes/.credentials.json", "the file name is that of a credential"),
-                      (".toy/notes/key.md", "shaped like a credential"),
+                      (".toy/notes/key.md", "looks like a credential"),
                       (".toy/notes/link.md", "symlink"), (".toy/notes/linked", "symlink")):
         assert any(path in line and why in line for line in p.stderr.splitlines()), (path, p.stderr)
     assert CANARY not in p.stderr + p.stdout

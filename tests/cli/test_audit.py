@@ -286,23 +286,23 @@ def spoil_drop(logs):
 def spoil_cut(logs):
     path = logs.segment()
     path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:20]))
-    return 21, "was set back"
+    return 21, "was rolled back"
 
 
 def spoil_tail(logs):
     path = logs.segment()
     path.write_bytes(path.read_bytes()[:-7])
-    return None, "is cut off in its middle"
+    return None, "is truncated"
 
 
 def spoil_removed(logs):
     shutil.rmtree(logs.dir / A)
-    return None, "was set back"
+    return None, "was rolled back"
 
 
 def spoil_head(logs):
     (logs.dir / "heads" / A).unlink()
-    return None, "no kept head"
+    return None, "no stored checkpoint"
 
 
 def spoil_key(logs):
@@ -383,7 +383,7 @@ def test_export_is_exact_and_can_be_checked_elsewhere(bare, logs, tmp_path):
     assert "not an export" in bare.sbx("audit", "verify", "--file", path, check=1).stderr
     path.write_bytes(lines[0] + b"x" * 10000)
     bare.sbx("audit", "verify", "--file", path, check=1)
-    assert "opening " in bare.sbx("audit", "verify", "--file", tmp_path / "none", check=1).stderr
+    assert "cannot open " in bare.sbx("audit", "verify", "--file", tmp_path / "none", check=1).stderr
 
 
 def test_export_follows_no_link_that_a_guest_planted(bare, logs):

@@ -63,7 +63,7 @@ def test_mistakes(inst):
     assert "in the sandbox: " in inst.sbx("cp", "demo:/no/such", ".", check=1).stderr
     (inst.work / "f").write_text("x")
     assert "in the sandbox: " in inst.sbx("cp", "f", "demo:/no/such/folder/x", check=1).stderr
-    assert "opening the folder" in inst.sbx("cp", "demo:/etc/hostname", "no/such/x", check=1).stderr
+    assert "cannot open the directory" in inst.sbx("cp", "demo:/etc/hostname", "no/such/x", check=1).stderr
     assert "tar x" in inst.sbx("cp", "-", "demo:/tmp", check=1).stderr
 
 
@@ -102,7 +102,7 @@ def test_cve_2026_17106_copy_out_never_leaves_its_destination(inst):
         dest.mkdir(exist_ok=True)
         hostile(inst, members)
         p = inst.sbx("cp", "demo:/t", dest, check=1)
-        assert "refused" in p.stderr, p.stderr
+        assert "was rejected" in p.stderr, p.stderr
         assert sorted(os.listdir(out)) == ["secret"] and (out / "secret").read_text() == "precious"
         assert (out / "secret").stat().st_nlink == 1
         assert sorted(os.listdir(inst.work)) == ["dest"] and not (inst.root / "pwn").exists()
@@ -177,7 +177,7 @@ def test_cut_off_archive_is_an_error(inst):
     hostile(inst, [("t", F, "", b"x" * 100000)])
     archive = inst.root / "archive"
     archive.write_bytes(archive.read_bytes()[:50000])
-    assert "ends too early" in inst.sbx("cp", "demo:/t", ".", check=1).stderr
+    assert "the archive is truncated" in inst.sbx("cp", "demo:/t", ".", check=1).stderr
 
 def test_a_link_that_a_guest_planted_in_the_destination_is_not_followed(inst):
     """The demo shares inst.work; whatever is in there, a guest may have made."""
@@ -323,4 +323,4 @@ def test_a_file_that_may_not_be_read_is_named(inst):
     closed.write_text("x")
     closed.chmod(0)
     p = inst.sbx("cp", closed, "demo:/tmp/", check=1)
-    assert "closed" in p.stderr and "Permission denied" in p.stderr and "too early" not in p.stderr, p.stderr
+    assert "closed" in p.stderr and "Permission denied" in p.stderr and "truncated" not in p.stderr, p.stderr

@@ -315,8 +315,8 @@ def test_export_and_import(inst):
 def test_a_fault_is_named_with_its_line(inst):
     before = policy_file(inst).read_bytes()
     for text, says in (("policy 1\nallow netwrk x\nend\n", "line 2"),
-                       ("policy 1\nallow network a.example\n", "cut off"),
-                       ("", "cut off"),
+                       ("policy 1\nallow network a.example\n", "truncated"),
+                       ("", "truncated"),
                        ("policy 1\nallow network a id x\nallow network b id x\nend\n", "line 3")):
         p = inst.sbx("policy", "import", "-", "--yes", input=text, check=1)
         assert says in p.stderr, p.stderr

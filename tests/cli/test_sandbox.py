@@ -142,7 +142,7 @@ def test_sbx_itself_is_refused_always_and_keys_unless_forced(inst):
     for path in (state, state / "audit"):
         path.mkdir(exist_ok=True)
         p = inst.sbx("create", "shell", path, "--name", "demo", "--force", check=1)
-        assert "belongs to sbx itself" in p.stderr and "--force" not in p.stderr, p.stderr
+        assert "the path belongs to sbx" in p.stderr and "--force" not in p.stderr, p.stderr
     for name in (".ssh", ".gnupg", ".aws", ".kube", ".config", ".local", ".docker", ".config/nvim"):
         (inst.home / name).mkdir(exist_ok=True)
         p = inst.sbx("create", "shell", inst.home / name, "--name", "demo", check=1)

@@ -98,7 +98,7 @@ def test_its_disks_are_its_own_from_then_on(env):
         before = box.guest("cat /etc/machine-id")
         box.stop()
         env.sbx("exec", "second", "true", timeout=START_SECONDS)
-        assert start_of(box) == ("cold", "it was started before and its disks are its own")
+        assert start_of(box) == ("cold", "the sandbox was started before and has its own disks")
         assert box.guest("cat /var/tmp/mine") == "mine"
         assert box.guest("cat /etc/machine-id") == before
     finally:
@@ -136,7 +136,7 @@ def test_clones_differ_in_everything(env):
 def test_cold_is_a_boot(env):
     box = create(env, "cold", flags=("--cold",))
     try:
-        assert start_of(box) == ("cold", "it was asked for")
+        assert start_of(box) == ("cold", "requested")
         assert len(images(env)) == 1
     finally:
         box.rm()
@@ -168,10 +168,10 @@ DAMAGE = {
     "a flipped byte of memory": (lambda i: flip(i / "memory", used_byte(i / "memory")),
                                  "was changed"),
     "a flipped byte of a disk": (lambda i: flip(i / "root.qcow2", 300000),
-                                 "root.qcow2 of the memory image was changed"),
-    "cut off": (cut, "another size"),
+                                 "root.qcow2 of the snapshot was changed"),
+    "cut off": (cut, "original size"),
     "no overlay": (lambda i: (i / "docker.qcow2").unlink(), "no file docker.qcow2"),
-    "of another machine": (lambda i: edit_json(i / "image.json", key="0" * 32), "another machine"),
+    "of another machine": (lambda i: edit_json(i / "image.json", key="0" * 32), "does not match"),
     "no list of files": (lambda i: (i / "image.json").write_text("{"), "cannot be read"),
 }
 
@@ -308,7 +308,7 @@ def test_one_that_is_killed_leaves_nothing_that_counts(env):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     busy = env.sbx("template", "warm", "--cpus", "2", "--memory", "500m", check=False)
-    assert busy.returncode != 0 and "being made" in busy.stderr
+    assert busy.returncode != 0 and "being created" in busy.stderr
     os.killpg(maker.pid, signal.SIGKILL)
     maker.wait(30)
     deadline = time.monotonic() + 30

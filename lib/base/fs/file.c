@@ -43,7 +43,7 @@ int file_new_open(struct file_new *f, const char *path, struct err *err)
 		if (f->fd < 0)
 			free(TAKE(f->temp));
 	}
-	return f->fd < 0 ? err_errno(err, -errno, "writing %s", path) : 0;
+	return f->fd < 0 ? err_errno(err, -errno, "cannot write %s", path) : 0;
 }
 
 /* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can
@@ -64,7 +64,7 @@ int file_new_keep(struct file_new *f, mode_t mode, struct err *err)
 	if (!f->temp)
 		return 0;
 	if (widen_file(f->fd, mode) < 0 || fsync(f->fd) < 0 || rename(f->temp, f->path) < 0)
-		return err_errno(err, -errno, "writing %s", f->path);
+		return err_errno(err, -errno, "cannot write %s", f->path);
 	free(TAKE(f->temp));
 	return 0;
 }
@@ -90,12 +90,12 @@ int file_save(const char *path, struct slice content, struct err *err)
 		return r;
 	r = fd_write_all(f.fd, content.p, content.n);
 	if (r < 0)
-		return err_errno(err, r, "writing %s", path);
+		return err_errno(err, r, "cannot write %s", path);
 	r = file_new_keep(&f, 0600, err);
 	if (r < 0)
 		return r;
 	r = sync_folder_of(path);
-	return r < 0 ? err_errno(err, r, "syncing the folder of %s", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot sync the directory of %s", path) : 0;
 }
 
 static int open_regular(const char *path, int flags, struct err *err)
@@ -104,9 +104,9 @@ static int open_regular(const char *path, int flags, struct err *err)
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "cannot open %s", path);
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "reading %s", path);
+		return err_errno(err, -errno, "cannot read %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s is not a regular file", path);
 	return TAKE_FD(fd);
@@ -137,7 +137,7 @@ int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret
 	ssize_t n = fd_read_full(fd, text, max + 1);
 
 	if (n < 0)
-		return err_errno(err, (int)n, "reading %s", path);
+		return err_errno(err, (int)n, "cannot read %s", path);
 	if ((size_t)n > max)
 		return err_set(err, -EFBIG, "%s is larger than %zu bytes", path, max);
 	text[n] = '\0';

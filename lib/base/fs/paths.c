@@ -103,11 +103,12 @@ int paths_make(const char *dir, struct err *err)
 			continue;
 		buf[i] = '\0';
 		if (mkdir(buf, 0700) < 0 && errno != EEXIST)
-			return err_errno(err, -errno, "making folder %s", buf);
+			return err_errno(err, -errno, "cannot create directory %s", buf);
 		if (i < n)
 			buf[i] = '/';
 	}
 	if (stat(dir, &st) < 0)
-		return err_errno(err, -errno, "making folder %s", dir);
-	return S_ISDIR(st.st_mode) ? 0 : err_errno(err, -ENOTDIR, "making folder %s", dir);
+		return err_errno(err, -errno, "cannot create directory %s", dir);
+	return S_ISDIR(st.st_mode) ? 0
+				   : err_errno(err, -ENOTDIR, "cannot create directory %s", dir);
 }

@@ -29,9 +29,9 @@ static int follow_walk(struct walk *w, const char *next, const char *after, stru
 	ssize_t n = readlink(next, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return err_errno(err, -errno, "reading the link '%.200s'", next);
+		return err_errno(err, -errno, "cannot read the link '%.200s'", next);
 	if (++w->n_links > WALK_MAX_LINKS)
-		return err_errno(err, -ELOOP, "opening '%.200s'", next);
+		return err_errno(err, -ELOOP, "cannot open '%.200s'", next);
 	target[n] = '\0';
 	if (target[0] == '/')
 		replace_walk(&w->at, xstrdup(""));

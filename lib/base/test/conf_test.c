@@ -58,17 +58,17 @@ static void a_hash_inside_a_line_can_belong_to_it(void **state)
 
 static void broken_files_are_refused_with_file_and_line(void **state)
 {
-	check("", "-22 file: line 0: the line 'end' is missing: the file may be cut off");
+	check("", "-22 file: line 0: the line 'end' is missing: the file may be truncated");
 	check("thing 1\na\n",
-		"-22 file: line 2: the line 'end' is missing: the file may be cut off");
-	check("thing 2\nend\n", "-22 file: line 1: a thing begins with the line 'thing 1'");
-	check("end\n", "-22 file: line 1: a thing begins with the line 'thing 1'");
-	check("thing 1\nend\na\n", "-22 file: line 3: something stands behind 'end'");
-	check("thing 1\na\x1b\nend", "-22 file: line 2: holds the control character 0x1b");
-	check("thing 1\na\x7f\nend", "-22 file: line 2: holds the control character 0x7f");
-	check("thing 1\n#\r\nend", "-22 file: line 2: holds the control character 0x0d");
+		"-22 file: line 2: the line 'end' is missing: the file may be truncated");
+	check("thing 2\nend\n", "-22 file: line 1: a thing must begin with the line 'thing 1'");
+	check("end\n", "-22 file: line 1: a thing must begin with the line 'thing 1'");
+	check("thing 1\nend\na\n", "-22 file: line 3: unexpected text after 'end'");
+	check("thing 1\na\x1b\nend", "-22 file: line 2: contains the control character 0x1b");
+	check("thing 1\na\x7f\nend", "-22 file: line 2: contains the control character 0x7f");
+	check("thing 1\n#\r\nend", "-22 file: line 2: contains the control character 0x0d");
 	assert_string_equal(read_all(&form, slice_of("thing 1\n\0\nend", 13)),
-		"-22 file: line 2: holds the control character 0x00");
+		"-22 file: line 2: contains the control character 0x00");
 }
 
 static void long_lines_and_files_are_refused(void **state)

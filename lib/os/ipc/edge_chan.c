@@ -116,8 +116,8 @@ const char *edge_reason_text(enum edge_reason reason)
 	static const char *const texts[EDGE_N_REASONS] = {
 		[EDGE_REASON_FULL] = "too many streams are open in this sandbox",
 		[EDGE_REASON_GUEST] = "the guest refused the stream",
-		[EDGE_REASON_GONE] = "the client went away before the guest answered",
-		[EDGE_REASON_IDS] = "the connection to the guest is worn out",
+		[EDGE_REASON_GONE] = "the client disconnected before the guest answered",
+		[EDGE_REASON_IDS] = "the connection to the guest has used all stream ids",
 	};
 
 	return reason < EDGE_N_REASONS ? texts[reason] : "unknown reason";

@@ -28,16 +28,16 @@ const char *egress_outcome_text(enum egress_outcome outcome)
 	static const char *const texts[EGRESS_N_OUTCOMES] = {
 		[EGRESS_CONNECTED] = "connected",
 		[EGRESS_DENIED_POLICY] = "denied by policy",
-		[EGRESS_DENIED_ADDRESS] = "the name leads to an address that no rule names",
-		[EGRESS_BAD_REQUEST] = "another request than the one that was allowed",
+		[EGRESS_DENIED_ADDRESS] = "the name resolves to an address that no rule allows",
+		[EGRESS_BAD_REQUEST] = "the request does not match the allowed one",
 		[EGRESS_NO_NAME] = "the name does not exist",
-		[EGRESS_NO_RESOLVER] = "no DNS server of the host answers",
+		[EGRESS_NO_RESOLVER] = "no DNS server of the host responds",
 		[EGRESS_REFUSED] = "connection refused",
 		[EGRESS_UNREACHABLE] = "host unreachable",
 		[EGRESS_TIMEOUT] = "connection timed out",
 		[EGRESS_PROXY_REFUSED] = "refused by the upstream proxy",
 		[EGRESS_BUSY] = "too many connections of this sandbox",
-		[EGRESS_GONE] = "given up before it was connected",
+		[EGRESS_GONE] = "canceled before the connection was established",
 	};
 
 	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";

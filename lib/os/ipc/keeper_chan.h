@@ -79,8 +79,8 @@ enum keeper_how {
 };
 
 /* Reasons of cold_why that mean that no image is missed. */
-#define KEEPER_COLD_ASKED "it was asked for"
-#define KEEPER_COLD_OWN "it was started before and its disks are its own"
+#define KEEPER_COLD_ASKED "requested"
+#define KEEPER_COLD_OWN "the sandbox was started before and has its own disks"
 
 struct keeper_state {
 	enum keeper_phase phase;

@@ -30,21 +30,19 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 {
 	static const char *const texts[ORIGIN_N_OUTCOMES] = {
 		[ORIGIN_DONE] = "answered",
-		[ORIGIN_BAD_REQUEST] = "another request than the one that was allowed",
-		[ORIGIN_DENIED_FOREIGN] =
-			"the request carries a credential that is not this sandbox's",
+		[ORIGIN_BAD_REQUEST] = "the request does not match the allowed one",
+		[ORIGIN_DENIED_FOREIGN] = "the request contains a credential of another sandbox",
 		[ORIGIN_DENIED_METHOD] = "no credential is sent with this method",
-		[ORIGIN_DENIED_REQUEST] =
-			"a request that creates or returns a credential is refused",
+		[ORIGIN_DENIED_REQUEST] = "requests that create or return a credential are blocked",
 		[ORIGIN_NO_CONNECTION] = "no connection",
 		[ORIGIN_NO_TLS] = "the TLS handshake failed",
 		[ORIGIN_BAD_CERT] = "the server's certificate is not valid for this host",
-		[ORIGIN_NO_VALUE] = "the credential cannot be had",
+		[ORIGIN_NO_VALUE] = "the credential is not available",
 		[ORIGIN_CANNOT_SIGN] = "the request cannot be signed again",
-		[ORIGIN_BAD_ANSWER] = "the server's answer cannot be passed on",
-		[ORIGIN_TIMEOUT] = "the server did not answer in time",
-		[ORIGIN_BUSY] = "too many requests to this host at once",
-		[ORIGIN_GONE] = "given up before it was answered",
+		[ORIGIN_BAD_ANSWER] = "the server's response cannot be forwarded",
+		[ORIGIN_TIMEOUT] = "the server did not respond in time",
+		[ORIGIN_BUSY] = "too many concurrent requests to this host",
+		[ORIGIN_GONE] = "canceled before the server responded",
 		[ORIGIN_NOT_SET] = "no credential is set for the placeholder of the request",
 	};
 

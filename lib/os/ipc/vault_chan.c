@@ -39,8 +39,9 @@ const char *vault_key_text(enum vault_key key)
 {
 	static const char *const texts[VAULT_N_KEYS] = {
 		[VAULT_KEY_NONE] = "none",
-		[VAULT_KEY_FILE] = "a file beside it, protected by its permissions alone",
-		[VAULT_KEY_SECRET_SERVICE] = "the Secret Service of the desktop",
+		[VAULT_KEY_FILE] =
+			"a file in the same directory, protected only by its permissions",
+		[VAULT_KEY_SECRET_SERVICE] = "the desktop's Secret Service",
 		[VAULT_KEY_SYSTEMD_CREDS] = "systemd-creds (host key or TPM)",
 		[VAULT_KEY_PASSPHRASE] = "a passphrase",
 	};
@@ -51,10 +52,9 @@ const char *vault_key_text(enum vault_key key)
 const char *vault_memory_text(enum vault_memory memory)
 {
 	static const char *const texts[VAULT_N_MEMORIES] = {
-		[VAULT_MEMORY_HIDDEN] = "hidden from the kernel's own map, never swapped",
+		[VAULT_MEMORY_HIDDEN] = "hidden from the kernel, never swapped",
 		[VAULT_MEMORY_LOCKED] = "locked, never swapped",
-		[VAULT_MEMORY_PLAIN] =
-			"not locked: the limit of locked memory (ulimit -l) forbids it",
+		[VAULT_MEMORY_PLAIN] = "not locked: the locked memory limit (ulimit -l) is too low",
 	};
 
 	return memory < VAULT_N_MEMORIES ? texts[memory] : "unknown";

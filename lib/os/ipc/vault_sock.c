@@ -22,11 +22,11 @@ static int make_sock(const char *path, struct sockaddr_un *ret, struct err *err)
 
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (fd < 0)
-		return err_errno(err, -errno, "making a socket");
+		return err_errno(err, -errno, "cannot create a socket");
 	if (str_copy(ret->sun_path, sizeof(ret->sun_path), path) < 0) {
 		(void)close(fd);
 		return err_set(err, -ENAMETOOLONG,
-			"%s is too long for a socket name; set XDG_RUNTIME_DIR to a shorter folder",
+			"%s is too long for a socket path: set XDG_RUNTIME_DIR to a shorter directory",
 			path);
 	}
 	return fd;
@@ -43,8 +43,9 @@ int vault_sock_connect(struct err *err)
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
 		return TAKE_FD(fd);
 	if (errno == ENOENT || errno == ECONNREFUSED)
-		return err_set(err, -ECONNREFUSED, "nobody listens at %s", path);
-	return err_errno(err, -errno, "connecting to %s", path);
+		return err_set(
+			err, -ECONNREFUSED, "cannot connect to %s: connection refused", path);
+	return err_errno(err, -errno, "cannot connect to %s", path);
 }
 
 int vault_sock_listen(struct err *err)
@@ -63,8 +64,8 @@ int vault_sock_listen(struct err *err)
 	r = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? -errno : 0;
 	(void)umask(old);
 	if (r < 0)
-		return err_errno(err, r, "binding %s", path);
+		return err_errno(err, r, "cannot bind %s", path);
 	if (listen(fd, VAULT_SOCK_BACKLOG) < 0)
-		return err_errno(err, -errno, "listening on %s", path);
+		return err_errno(err, -errno, "cannot listen on %s", path);
 	return TAKE_FD(fd);
 }

@@ -65,7 +65,7 @@ static int allow_broker(int rules, const struct jail_root *d, uint64_t known, st
 	if (fd < 0 && (errno == ENOENT || errno == EACCES))
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening %s for Landlock", d->path);
+		return err_errno(err, -errno, "cannot open %s for Landlock", d->path);
 	rule.allowed_access = S_ISDIR(st.st_mode) ? access : access & known & ACCESS_OF_FILE;
 	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return err_errno(err, -errno, "Landlock rule for %s", d->path);
@@ -84,11 +84,11 @@ int jail_broker_files(const struct jail_root *dirs, size_t n, struct err *err)
 	size = describe_broker(abi, &set);
 	rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
 	if (rules < 0)
-		return err_errno(err, -errno, "making a Landlock ruleset");
+		return err_errno(err, -errno, "cannot create a Landlock ruleset");
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = allow_broker(rules, &dirs[i], set.files, err);
 	if (r == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
-		r = err_errno(err, -errno, "applying Landlock");
+		r = err_errno(err, -errno, "cannot apply Landlock");
 	return r;
 }
 
@@ -99,7 +99,7 @@ int jail_broker_close(struct err *err)
 	if (!JAIL_SEALS)
 		return 0;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "closing the process to others");
+		return err_errno(err, -errno, "cannot make the process non-dumpable");
 	return jail_refuse_tracer(status, err);
 }
 
@@ -120,7 +120,7 @@ int jail_broker(enum jail_profile profile, const struct jail_root *dirs, size_t 
 		r = filter_install(&f, false);
 		r = r < 0 ? err_errno(err, r, "seccomp") : 0;
 	}
-	return r < 0 ? err_wrap(err, r, "sealing %s", row->name) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot seal %s", row->name) : 0;
 }
 
 int jail_broker_spawner(struct err *err)

@@ -81,7 +81,7 @@ static int own_path(const char *self, char *buf, size_t size, struct err *err)
 			return 0;
 		line = end ? end + 1 : NULL;
 	}
-	return err_set(err, -ENOENT, "this process is in no cgroup v2");
+	return err_set(err, -ENOENT, "the process is not in a cgroup v2");
 }
 
 static bool is_writable(const char *dir, const char *file)
@@ -163,11 +163,11 @@ int jail_cgroup_place(const struct jail_cgroup_host *host, char *buf, size_t siz
 static int make_dir(const char *root, const char *name, char *buf, size_t size, struct err *err)
 {
 	if (strchr(name, '/') || name[0] == '.' || !name[0])
-		return err_set(err, -EINVAL, "'%s' is no name for a cgroup", name);
+		return err_set(err, -EINVAL, "invalid cgroup name '%s'", name);
 	if (snprintf(buf, size, "%s/%s", root, name) >= (int)size)
 		return err_set(err, -ENAMETOOLONG, "cgroup path %s/%s is too long", root, name);
 	if (mkdir(buf, 0755) < 0 && errno != EEXIST)
-		return err_errno(err, -errno, "making the cgroup %s", buf);
+		return err_errno(err, -errno, "cannot create the cgroup %s", buf);
 	return 0;
 }
 

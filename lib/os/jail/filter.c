@@ -134,9 +134,9 @@ static int add_cond(scmp_filter_ctx ctx, uint32_t action, const char *name, stru
 		if (strcmp(conds[i].call, name) != 0)
 			continue;
 		r = seccomp_rule_add_array(ctx, action, nr, conds[i].n_cmp, conds[i].cmp);
-		return r < 0 ? err_errno(err, r, "seccomp rule %s", name) : 0;
+		return r < 0 ? err_errno(err, r, "seccomp: cannot add the rule for %s", name) : 0;
 	}
-	return err_set(err, -EINVAL, "no seccomp condition named %s", name);
+	return err_set(err, -EINVAL, "seccomp: unknown condition %s", name);
 }
 
 static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name, struct err *err)
@@ -147,11 +147,11 @@ static int add_call(scmp_filter_ctx ctx, uint32_t action, const char *name, stru
 		return add_cond(ctx, action, name, err);
 	nr = number_of(name);
 	if (nr == __NR_SCMP_ERROR)
-		return err_set(err, -EINVAL, "seccomp: no system call named %s", name);
+		return err_set(err, -EINVAL, "seccomp: unknown system call %s", name);
 	if (nr < 0) /* not on this architecture */
 		return 0;
 	r = seccomp_rule_add(ctx, action, nr, 0);
-	return r < 0 ? err_errno(err, r, "seccomp rule %s", name) : 0;
+	return r < 0 ? err_errno(err, r, "seccomp: cannot add the rule for %s", name) : 0;
 }
 
 static int add_groups(
@@ -189,16 +189,17 @@ static int export_bpf(scmp_filter_ctx ctx, struct filter *ret_filter, struct err
 	ssize_t size;
 
 	if (pipe2(pipes, O_CLOEXEC) < 0)
-		return err_errno(err, -errno, "seccomp: a pipe for the filter");
+		return err_errno(err, -errno, "seccomp: cannot create a pipe");
 	rd = pipes[0];
 	wr = pipes[1];
 	r = seccomp_export_bpf(ctx, wr);
 	if (r < 0)
-		return err_errno(err, r, "seccomp: writing the filter");
+		return err_errno(err, r, "seccomp: cannot write the filter");
 	fd_close(&wr);
 	size = fd_read_full(rd, bytes, max);
 	if (size <= 0)
-		return err_errno(err, size < 0 ? (int)size : -EIO, "seccomp: reading the filter");
+		return err_errno(
+			err, size < 0 ? (int)size : -EIO, "seccomp: cannot read the filter");
 	ret_filter->prog.len = (unsigned short)((size_t)size / sizeof(struct sock_filter));
 	ret_filter->prog.filter = TAKE(bytes);
 	return 0;
@@ -215,7 +216,7 @@ static int new_ctx(uint32_t otherwise, scmp_filter_ctx *ret_ctx, struct err *err
 	scmp_filter_ctx ctx = seccomp_init(otherwise);
 
 	if (!ctx)
-		return err_errno(err, -ENOMEM, "seccomp: making a filter");
+		return err_errno(err, -ENOMEM, "seccomp: cannot create a filter");
 	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	*ret_ctx = ctx;
@@ -243,7 +244,7 @@ int filter_make_start(const struct jail_row *row, bool special_files, int exec_f
 		return r;
 	r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(execveat), 2, exec);
 	if (r < 0)
-		return err_errno(err, r, "seccomp rule execveat");
+		return err_errno(err, r, "seccomp: cannot add the rule for execveat");
 	return export_bpf(ctx, ret_filter, err);
 }
 
@@ -259,7 +260,7 @@ int filter_make_notify(bool paths, unsigned full_at, struct filter *ret_filter, 
 	if (r == 0 && full_at) {
 		r = seccomp_rule_add_array(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(statx), 2, full);
 		if (r < 0)
-			r = err_errno(err, r, "seccomp rule statx");
+			r = err_errno(err, r, "seccomp: cannot add the rule for statx");
 	}
 	return r < 0 ? r : export_bpf(ctx, ret_filter, err);
 }

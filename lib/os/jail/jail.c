@@ -71,14 +71,15 @@ int jail_start(struct jail_state *s, struct err *err)
 	reset_signals();
 	(void)umask(077);
 	if (setsid() < 0)
-		return err_errno(err, -errno, "start: new session");
+		return err_errno(err, -errno, "start: cannot create a session");
 	/* Nothing passes exec but what spawn.c places afterwards. */
 	if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-		return err_errno(err, -errno, "start: close-on-exec for all descriptors");
+		return err_errno(
+			err, -errno, "start: cannot set close-on-exec for all descriptors");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "start: no_new_privs");
+		return err_errno(err, -errno, "start: cannot set no_new_privs");
 	r = set_limits(s);
-	return r < 0 ? err_errno(err, r, "start: resource limits") : 0;
+	return r < 0 ? err_errno(err, r, "start: cannot set resource limits") : 0;
 }
 
 /* ---- second: namespaces (the fork made them) and the new root ---- */
@@ -102,14 +103,14 @@ static int map_ids(const struct jail_state *s, struct err *err)
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	r = write_file("/proc/self/setgroups", "deny");
 	if (r < 0 && r != -ENOENT)
-		return err_errno(err, r, "enter: setgroups");
+		return err_errno(err, r, "enter: cannot disable setgroups");
 	(void)snprintf(text, sizeof(text), "%u %u 1", s->gid, s->gid);
 	r = write_file("/proc/self/gid_map", text);
 	if (r < 0)
-		return err_errno(err, r, "enter: gid map");
+		return err_errno(err, r, "enter: cannot write the gid map");
 	(void)snprintf(text, sizeof(text), "%u %u 1", s->uid, s->uid);
 	r = write_file("/proc/self/uid_map", text);
-	return r < 0 ? err_errno(err, r, "enter: uid map") : 0;
+	return r < 0 ? err_errno(err, r, "enter: cannot write the uid map") : 0;
 }
 
 static unsigned tree_flags_of(const struct jail_mount *m)
@@ -138,13 +139,13 @@ static int check_root(
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0)
-		return err_errno(err, -errno, "enter: looking where %s is", m->from);
+		return err_errno(err, -errno, "enter: cannot resolve %s", m->from);
 	path[n] = '\0';
 	for (size_t i = 0; i < p->n_roots; i++)
 		if (is_below(path, p->roots[i].path) &&
 			(p->roots[i].rw || !(m->flags & JAIL_MOUNT_RW)))
 			return 0;
-	return err_set(err, -EPERM, "enter: %s is not a place that may be mounted", path);
+	return err_set(err, -EPERM, "enter: mounting %s is not permitted", path);
 }
 
 static int bind_mount(
@@ -159,18 +160,18 @@ static int bind_mount(
 	if (from < 0 && errno == ENOENT && (m->flags & JAIL_MOUNT_OPTIONAL))
 		return 0;
 	if (from < 0 || fstat(from, &st) < 0)
-		return err_errno(err, -errno, "enter: opening %s", m->from);
+		return err_errno(err, -errno, "enter: cannot open %s", m->from);
 	r = check_root(p, m, from, err);
 	if (r < 0)
 		return r;
 	r = tree_clone(from, tree_flags_of(m), &tree);
 	if (r < 0)
-		return err_errno(err, r, "enter: binding %s", m->from);
+		return err_errno(err, r, "enter: cannot bind %s", m->from);
 	r = tree_place(root, m->to, S_ISDIR(st.st_mode), 0755, &place, err);
 	if (r < 0)
 		return err_wrap(err, r, "enter");
 	r = tree_attach(tree, place);
-	return r < 0 ? err_errno(err, r, "enter: mounting %s on %s", m->from, m->to) : 0;
+	return r < 0 ? err_errno(err, r, "enter: cannot mount %s on %s", m->from, m->to) : 0;
 }
 
 static int mount_tmpfs_at(int root, const char *path, struct err *err)
@@ -184,7 +185,7 @@ static int mount_tmpfs_at(int root, const char *path, struct err *err)
 	r = tree_tmpfs("1M", "0700", &tree);
 	if (r == 0)
 		r = tree_attach(tree, place);
-	return r < 0 ? err_errno(err, r, "enter: tmpfs on %s", path) : 0;
+	return r < 0 ? err_errno(err, r, "enter: cannot mount a tmpfs on %s", path) : 0;
 }
 
 /* The kernel wants to see a whole /proc of the host while a new one is made, so before the root
@@ -199,13 +200,13 @@ static int mount_proc(int root, struct err *err)
 	if (r < 0)
 		return err_wrap(err, r, "enter");
 	if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return err_errno(err, -errno, "enter: an own /proc");
+		return err_errno(err, -errno, "enter: cannot create /proc");
 	tree = fsmount(
 		fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (tree < 0)
-		return err_errno(err, -errno, "enter: an own /proc");
+		return err_errno(err, -errno, "enter: cannot create /proc");
 	r = tree_attach(tree, place);
-	return r < 0 ? err_errno(err, r, "enter: mounting /proc") : 0;
+	return r < 0 ? err_errno(err, r, "enter: cannot mount /proc") : 0;
 }
 
 /* The new root lies on top of "/": lookups of absolute paths still start in the old one. */
@@ -216,13 +217,12 @@ static int make_root(int *ret_root, struct err *err)
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_errno(err, -errno,
-			"enter: making mounts private (if this host restricts user namespaces by "
-			"AppArmor, set kernel.apparmor_restrict_unprivileged_userns=0 as root)");
+			"enter: cannot make mounts private (if AppArmor restricts user namespaces on this host, set kernel.apparmor_restrict_unprivileged_userns=0 as root)");
 	r = tree_tmpfs("4M", "0755", &root);
 	if (r < 0)
-		return err_errno(err, r, "enter: tmpfs for the new root");
+		return err_errno(err, r, "enter: cannot create a tmpfs for the new root");
 	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return err_errno(err, -errno, "enter: mounting the new root");
+		return err_errno(err, -errno, "enter: cannot mount the new root");
 	*ret_root = TAKE_FD(root);
 	return 0;
 }
@@ -253,11 +253,12 @@ static int change_root(int root, struct err *err)
 	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_errno(err, -errno, "enter: pivot_root");
 	if (umount2(".", MNT_DETACH) < 0)
-		return err_errno(err, -errno, "enter: letting go of the old root");
+		return err_errno(err, -errno, "enter: cannot unmount the old root");
 	r = tree_set_readonly(root);
 	if (r < 0)
-		return err_errno(err, r, "enter: making the root read-only");
-	return chdir("/") < 0 ? err_errno(err, -errno, "enter: chdir") : 0;
+		return err_errno(err, r, "enter: cannot make the root read-only");
+	return chdir("/") < 0 ? err_errno(err, -errno, "enter: cannot change to the root directory")
+			      : 0;
 }
 
 int jail_enter(struct jail_state *s, struct err *err)
@@ -269,7 +270,7 @@ int jail_enter(struct jail_state *s, struct err *err)
 	if (r < 0)
 		return r;
 	if (sethostname("sbx", 3) < 0)
-		return err_errno(err, -errno, "enter: host name");
+		return err_errno(err, -errno, "enter: cannot set the host name");
 	r = make_root(&root, err);
 	if (r < 0)
 		return r;
@@ -334,16 +335,16 @@ static int drop_caps(uint64_t keep, struct err *err)
 		bits |= SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED |
 			SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED;
 	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "lock: securebits");
+		return err_errno(err, -errno, "lock: cannot set securebits");
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "lock: ambient capabilities");
+		return err_errno(err, -errno, "lock: cannot clear ambient capabilities");
 	r = drop_bounding(keep);
 	if (r < 0)
-		return err_errno(err, r, "lock: bounding set");
+		return err_errno(err, r, "lock: cannot drop the bounding set");
 	r = set_caps(keep);
 	if (r == 0)
 		r = raise_ambient(keep);
-	return r < 0 ? err_errno(err, r, "lock: capabilities") : 0;
+	return r < 0 ? err_errno(err, r, "lock: cannot set capabilities") : 0;
 }
 
 int jail_lock(struct jail_state *s, struct err *err)
@@ -352,12 +353,12 @@ int jail_lock(struct jail_state *s, struct err *err)
 	int r = set_limit(RLIMIT_NOFILE, s->nofile);
 
 	if (r < 0)
-		return err_errno(err, r, "lock: descriptor limit");
+		return err_errno(err, r, "lock: cannot set the descriptor limit");
 	r = drop_caps(s->row->caps, err);
 	if (r < 0)
 		return r;
 	/* Every change of credentials above clears it, so here and not before. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "lock: parent-death signal");
+		return err_errno(err, -errno, "lock: cannot set the parent-death signal");
 	return 0;
 }

@@ -61,11 +61,11 @@ static int allow_mount(int rules, const struct jail_mount *m, uint64_t known, st
 	if (fd < 0 && errno == ENOENT && (m->flags & JAIL_MOUNT_OPTIONAL))
 		return 0;
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s for Landlock", m->to);
+		return err_errno(err, -errno, "cannot open %s for Landlock", m->to);
 	if (m->flags & JAIL_MOUNT_DEV)
 		access |= LANDLOCK_ACCESS_FS_WRITE_FILE;
 	r = allow_landlock(rules, fd, access);
-	return r < 0 ? err_errno(err, r, "Landlock rule for %s", m->to) : 0;
+	return r < 0 ? err_errno(err, r, "cannot add a Landlock rule for %s", m->to) : 0;
 }
 
 int landlock_apply(const struct jail_state *s, struct err *err)
@@ -80,10 +80,10 @@ int landlock_apply(const struct jail_state *s, struct err *err)
 		return 1;
 	rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (rules < 0)
-		return err_errno(err, -errno, "making a Landlock ruleset");
+		return err_errno(err, -errno, "cannot create a Landlock ruleset");
 	r = allow_landlock(rules, s->program_fd, ACCESS_READ);
 	if (r < 0)
-		return err_errno(err, r, "Landlock rule for the program");
+		return err_errno(err, r, "cannot add a Landlock rule for the program");
 	if (s->row->dev_null)
 		r = allow_mount(rules, &jail_dev_null, attr.handled_access_fs, err);
 	if (r < 0)
@@ -94,6 +94,6 @@ int landlock_apply(const struct jail_state *s, struct err *err)
 			return r;
 	}
 	if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
-		return err_errno(err, -errno, "applying Landlock");
+		return err_errno(err, -errno, "cannot apply Landlock");
 	return 0;
 }

@@ -12,32 +12,34 @@
 
 /* clang-format off */
 #define EDGE_LOOP \
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
-	{"bytes over passed sockets", \
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"data on passed sockets", \
 		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close " \
 		"accept4 getsockopt"}, \
-	{"a connection that the guest has ended in order is not reset", "setsockopt/linger"}, \
+	{"no reset of a connection that the guest closed cleanly", "setsockopt/linger"}, \
 	{"set non-blocking, close-on-exec", "fcntl"}, \
 	{"memory, never executable", \
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock"}, \
-	{"time and chance", \
+	{"time and random numbers", \
 		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
-	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
-	{"signals by signalfd, abort()", \
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"}, \
+	{"signals from signalfd, abort()", \
 		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
-	{"the end", "exit exit_group"}
+	{"exit", "exit exit_group"}
 /* clang-format on */
 
 static const struct jail_group edge_seal[] = {EDGE_LOOP, {0}};
 
 static const struct jail_group edge_start[] = {
 	EDGE_LOOP,
-	{"libc start of a static program",
+	{"libc startup of a static program",
 		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
 		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
-	{"making the loop", "epoll_create1 signalfd4 eventfd2 timerfd_create timerfd_settime dup "
-			    "socketpair/unix ioctl/tty-ask setsockopt lseek"},
-	{"sealing itself", "pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{"creation of the event loop",
+		"epoll_create1 signalfd4 eventfd2 timerfd_create timerfd_settime dup "
+		"socketpair/unix ioctl/tty-ask setsockopt lseek"},
+	{"installation of the seccomp filter",
+		"pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
 	{0},
 };
 
@@ -45,37 +47,38 @@ static const struct jail_group edge_start[] = {
 
 /* clang-format off */
 #define EGRESS_LOOP \
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
-	{"bytes over sockets", \
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"}, \
+	{"data on sockets", \
 		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"}, \
 	{"tunnels", "splice pipe2"}, \
-	{"out to origins and resolvers, never in: no bind, listen, accept", \
+	{"connections to servers and resolvers; no bind, listen or accept", \
 		"socket/tcp4 socket/tcp6 socket/udp4 socket/udp6 connect getpeername getsockname " \
 		"getsockopt"}, \
-	{"options of its connections", \
+	{"socket options", \
 		"setsockopt/nodelay setsockopt/keepalive setsockopt/keepidle setsockopt/keepintvl " \
 		"setsockopt/keepcnt"}, \
 	{"set non-blocking, close-on-exec", "fcntl"}, \
-	{"the texts of policy and resolvers, in passed files", "pread64"}, \
+	{"policy and resolver files, passed as descriptors", "pread64"}, \
 	{"memory, never executable", \
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
-	{"time and chance", \
+	{"time and random numbers", \
 		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"}, \
-	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"}, \
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"}, \
 	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
-	{"the end", "exit exit_group"}
+	{"exit", "exit exit_group"}
 /* clang-format on */
 
 static const struct jail_group egress_seal[] = {EGRESS_LOOP, {0}};
 
 static const struct jail_group egress_start[] = {
 	EGRESS_LOOP,
-	{"libc start of a static program",
+	{"libc startup of a static program",
 		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
 		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
-	{"c-ares looks for its files, in an empty root", "open openat lseek"},
-	{"making the loop", "epoll_create1 ioctl/tty-ask"},
-	{"sealing itself", "seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
+	{"c-ares searches for its files in an empty root", "open openat lseek"},
+	{"creation of the event loop", "epoll_create1 ioctl/tty-ask"},
+	{"installation of the seccomp filter",
+		"seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
 	{0},
 };
 
@@ -83,26 +86,26 @@ static const struct jail_group egress_start[] = {
 
 /* clang-format off */
 #define SSH_AGENT_LOOP \
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"}, \
-	{"bytes over passed sockets; a line to the log", \
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"}, \
+	{"data on passed sockets; log lines", \
 		"recvmsg sendmsg recvfrom sendto close write writev"}, \
 	{"set non-blocking", "fcntl"}, \
 	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
-	{"time and chance", "clock_gettime gettimeofday getrandom"}, \
+	{"time and random numbers", "clock_gettime gettimeofday getrandom"}, \
 	{"libc locks", "futex restart_syscall"}, \
 	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
-	{"the end", "exit exit_group"}
+	{"exit", "exit exit_group"}
 /* clang-format on */
 
 static const struct jail_group ssh_agent_seal[] = {SSH_AGENT_LOOP, {0}};
 
 static const struct jail_group ssh_agent_start[] = {
 	SSH_AGENT_LOOP,
-	{"libc start of a static program",
+	{"libc startup of a static program",
 		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
 		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
-	{"making the loop", "epoll_create1 ioctl/tty-ask lseek"},
-	{"sealing itself",
+	{"creation of the event loop", "epoll_create1 ioctl/tty-ask lseek"},
+	{"installation of the seccomp filter",
 		"pipe2 read seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
 	{0},
 };
@@ -110,43 +113,45 @@ static const struct jail_group ssh_agent_start[] = {
 /* ---- vault: ours, static, one thread; all credentials, one folder ---- */
 
 static const struct jail_group vault_seal[] = {
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
-	{"peers, and the pipes that values come through",
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"peers, and pipes that carry values",
 		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close "
 		"accept4 getsockopt geteuid"},
-	{"a pipe to a program that sbx-vault-run executes", "pipe2 socketpair/unix"},
-	{"set non-blocking, close-on-exec; what kind of descriptor came", "fcntl fstat"},
-	{"the sealed file, in the one folder that its root has",
+	{"pipe to a program that sbx-vault-run executes", "pipe2 socketpair/unix"},
+	{"set non-blocking, close-on-exec; check the type of received descriptors", "fcntl fstat"},
+	{"the sealed file, in the only directory of the jail",
 		"open openat pread64 newfstatat access faccessat faccessat2 getdents64 lseek fsync "
 		"rename "
 		"renameat unlink unlinkat flock"},
 	{"memory, never executable; values in hidden or locked pages",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
 		"ftruncate"},
-	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
-	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
+	{"time and random numbers",
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"},
 	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
-	{"the end", "exit exit_group"},
+	{"exit", "exit exit_group"},
 	{0},
 };
 
 /* ---- origin: ours, static, one thread; one credential, only passed sockets ---- */
 
 static const struct jail_group origin_seal[] = {
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
-	{"bytes over passed sockets",
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"data on passed sockets",
 		"read write readv writev recvmsg sendmsg recvfrom sendto shutdown close"},
 	{"set non-blocking, close-on-exec", "fcntl"},
-	{"the texts of service and roots, in passed files", "pread64"},
-	{"a token's way to the vault: the keeper gets the other end", "pipe2"},
+	{"service and CA files, passed as descriptors", "pread64"},
+	{"socket pair for tokens to the vault; the keeper gets the other end", "pipe2"},
 	{"memory, never executable; values in hidden or locked pages",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock memfd_secret "
 		"ftruncate"},
-	{"time and chance", "clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
-	{"libc locks; qsort asks how much memory there is", "futex restart_syscall sysinfo"},
-	{"signals, abort(); OpenSSL's random numbers ask who they are for",
+	{"time and random numbers",
+		"clock_gettime gettimeofday getrandom nanosleep clock_nanosleep"},
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"},
+	{"signals, abort(); OpenSSL's random generator queries the process id",
 		"rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
-	{"the end", "exit exit_group"},
+	{"exit", "exit exit_group"},
 	{0},
 };
 
@@ -154,39 +159,40 @@ static const struct jail_group origin_seal[] = {
 
 /* clang-format off */
 #define FOREIGN \
-	{"libc start, libraries from the read-only binds", \
+	{"libc startup, libraries from read-only bind mounts", \
 		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat getcwd " \
 		"prlimit64/ask uname sysinfo getuid getgid getegid getresuid getresgid " \
 		"getppid getpgrp getgroups openat2 access faccessat faccessat2 " \
 		"stat lstat fstat newfstatat statx statfs fstatfs getdents64 mprotect mmap"}, \
-	{"memory", "brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
-	{"threads, of which both have many", \
+	{"memory", \
+		"brk munmap mremap madvise msync mincore mlock munlock memfd_create membarrier"}, \
+	{"threads", \
 		"futex sched_yield sched_getaffinity sched_getparam sched_getscheduler " \
 		"sigaltstack gettid getpid tgkill getcpu get_mempolicy prctl/name prctl/nnp-ask"}, \
-	{"the loop", \
+	{"event loop", \
 		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait " \
 		"epoll_pwait2 eventfd2 pipe2 signalfd4 timerfd_create timerfd_settime " \
 		"timerfd_gettime restart_syscall"}, \
-	{"file contents on open fds", \
+	{"content of open files", \
 		"read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek " \
 		"fsync fdatasync sync_file_range fallocate ftruncate fadvise64 copy_file_range " \
 		"flock fcntl dup dup2 dup3 close close_range umask"}, \
 	{"passed sockets", \
 		"recvmsg sendmsg recvfrom sendto sendmmsg recvmmsg shutdown getsockname " \
 		"getpeername getsockopt setsockopt accept accept4 listen"}, \
-	{"time and chance", \
+	{"time and random numbers", \
 		"clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time getrandom"}, \
 	{"signals", \
 		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait " \
 		"rt_sigsuspend timer_create timer_settime timer_gettime timer_delete " \
 		"timer_getoverrun"}, \
-	{"its own, narrower filter on top of this one", \
+	{"a second, narrower seccomp filter of the program", \
 		"seccomp prctl/nnp prctl/seccomp prctl/seccomp-ask prctl/dumpable"}, \
-	{"the end", "exit exit_group"}
+	{"exit", "exit exit_group"}
 
 #define ABSENT_THREADS \
-	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"}, \
-	{"its requests pass no filter: it would give back socket, connect and open", \
+	{"seccomp cannot check the flags of clone3; libc falls back to clone", "clone3"}, \
+	{"seccomp does not filter io_uring requests such as socket, connect and open", \
 		"io_uring_setup io_uring_enter io_uring_register"}
 /* clang-format on */
 
@@ -194,16 +200,16 @@ static const struct jail_group origin_seal[] = {
 
 static const struct jail_group qemu_start[] = {
 	FOREIGN,
-	{"its files, in a root with only what it was given", "open openat"},
-	{"who am I", "geteuid"},
-	{"threads, never processes", "clone/thread"},
-	{"KVM; a terminal question; everything else of ioctl is refused",
+	{"files in the jail's root directory", "open openat"},
+	{"user id", "geteuid"},
+	{"threads, no processes", "clone/thread"},
+	{"KVM and terminal queries; all other ioctls are denied",
 		"ioctl/kvm ioctl/tty-ask ioctl/nonblock"},
 	{"aio=native", "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
-	{"the back channel of vhost-user", "socketpair/unix"},
-	{"where guest memory lies, priorities of the process itself",
+	{"back channel of vhost-user", "socketpair/unix"},
+	{"NUMA policy of guest memory, own scheduling priority",
 		"mbind set_mempolicy sched_get_priority_max sched_get_priority_min"},
-	{"its timers; early word of a broken memory page", "prctl/timerslack prctl/mce"},
+	{"timers; early notification of memory errors", "prctl/timerslack prctl/mce"},
 	{0},
 };
 
@@ -213,35 +219,35 @@ static const struct jail_group qemu_absent[] = {ABSENT_THREADS, {0}};
 
 static const struct jail_group virtiofsd_start[] = {
 	FOREIGN,
-	{"one fork into its own sandbox, then threads; user namespaces never",
+	{"one fork into virtiofsd's own sandbox, then threads; no user namespaces",
 		"clone/no-namespaces fork vfork unshare/no-user wait4 waitid pidfd_open"},
-	{"its own sandbox: mounts inside its mount namespace, which has only the share",
+	{"virtiofsd's own sandbox: mounts in its mount namespace, which contains only the share",
 		"mount umount2 pivot_root chroot chdir fchdir mkdir rmdir setsid prctl/pdeathsig "
 		"mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick"},
-	{"its own dropping of capabilities",
+	{"dropping of capabilities",
 		"capget capset prctl/capbset-read prctl/capbset-drop prctl/ambient "
 		"prctl/securebits prctl/securebits-set prctl/keepcaps"},
-	{"what files can be asked for, on paths below the share",
+	{"file operations on paths below the share",
 		"mkdirat symlinkat linkat unlinkat renameat renameat2 fchown fchownat utimensat "
 		"truncate syncfs name_to_handle_at open_by_handle_at"},
 	/* Whoever on the host ran such a file would run the guest's code as the user. The mode of
 	 * openat2, by which Rust virtiofsd makes files, is out of a filter's sight. */
-	{"modes, without the set-user-id bit",
+	{"file modes, without the set-user-id bit",
 		"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"},
-	{"regular files, without that bit too", "mknodat/regular mknodat/no-type"},
+	{"regular files, without the set-user-id bit", "mknodat/regular mknodat/no-type"},
 	{"extended attributes",
 		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
 		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
-	{"questions about file flags", "ioctl/tty-ask ioctl/nonblock ioctl/fs-flags"},
-	{"it lowers its own limits", "setrlimit prlimit64"},
-	{"threads look at their scheduling", "sched_setattr sched_getattr"},
-	{"a socket pair for its own threads", "socketpair/unix"},
-	{"killing its own child when it is told to end", "kill"},
+	{"file flags", "ioctl/tty-ask ioctl/nonblock ioctl/fs-flags"},
+	{"lowering of resource limits", "setrlimit prlimit64"},
+	{"scheduling attributes of threads", "sched_setattr sched_getattr"},
+	{"socket pair for threads", "socketpair/unix"},
+	{"killing of the child process on stop", "kill"},
 	{0},
 };
 
 static const struct jail_group virtiofsd_special[] = {
-	{"FIFOs and sockets, which the setting share.special-files permits",
+	{"FIFOs and sockets, if the setting share.special-files is true",
 		"mknodat/fifo mknodat/socket"},
 	{0},
 };
@@ -249,10 +255,9 @@ static const struct jail_group virtiofsd_special[] = {
 /* Every request is carried out as the one user of the namespace: whoever writes in the guest, the
  * file is the host user's. virtiofsd believes that it has changed identity. */
 static const struct jail_group virtiofsd_faked[] = {
-	{"one identity for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
-					  "setregid setfsuid setfsgid"},
-	{"as root of its namespace (which is what 0 says) the Rust virtiofsd asks for no newuidmap",
-		"geteuid"},
+	{"one user id for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
+					 "setregid setfsuid setfsgid"},
+	{"with user id 0 the Rust virtiofsd does not run newuidmap", "geteuid"},
 	{0},
 };
 
@@ -262,20 +267,20 @@ static const struct jail_group virtiofsd_absent[] = {ABSENT_THREADS, {0}};
 
 static const struct jail_group template_start[] = {
 	FOREIGN,
-	{"its steps are programs of the read-only /usr; namespaces never",
+	{"build steps run programs of the read-only /usr; no namespaces",
 		"execve clone/no-namespaces fork vfork wait4 waitid kill pipe getpgid setpgid "
 		"geteuid getrusage times setitimer getitimer alarm pidfd_open pidfd_send_signal"},
-	{"a tree with every kind of file, in the folders that it was given",
+	{"files of every type in the passed directories",
 		"open openat creat mkdir mkdirat rmdir mknod mknodat link linkat symlink symlinkat "
 		"unlink unlinkat rename renameat renameat2 chmod fchmod fchmodat fchmodat2 chown "
 		"lchown fchown fchownat utime utimes utimensat futimesat truncate chdir fchdir "
 		"syncfs sync"},
-	{"sbx-graft works in the tree", "chroot"},
+	{"chroot of sbx-graft", "chroot"},
 	{"extended attributes",
 		"getxattr setxattr listxattr removexattr lgetxattr lsetxattr llistxattr "
 		"lremovexattr fgetxattr fsetxattr flistxattr fremovexattr"},
-	{"questions about terminals and file flags", "ioctl/tty-ask ioctl/fs-flags"},
-	{"a pipe between its programs", "socketpair/unix"},
+	{"terminal queries and file flags", "ioctl/tty-ask ioctl/fs-flags"},
+	{"pipes between programs", "socketpair/unix"},
 	{0},
 };
 
@@ -284,8 +289,8 @@ static const struct jail_group template_absent[] = {ABSENT_THREADS, {0}};
 /* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
  * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
 const struct jail_group jail_path_calls[] = {
-	{"opening and asking", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
-			       "readlinkat name_to_handle_at"},
+	{"open and query", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
+			   "readlinkat name_to_handle_at"},
 	{"changing", "mkdirat mknodat symlinkat linkat unlinkat renameat renameat2 fchmodat "
 		     "fchmodat2 fchownat utimensat"},
 	{0},
@@ -294,14 +299,13 @@ const struct jail_group jail_path_calls[] = {
 /* ---- a spawner, which starts programs and makes their namespaces: what neither needs ---- */
 
 const struct jail_group jail_refused_calls[] = {
-	{"looking into other processes; the supervisor of hidden names reads from one "
-	 "(process_vm_readv)",
+	{"access to other processes, except process_vm_readv for the supervisor of hidden names",
 		"ptrace process_vm_writev pidfd_getfd"},
-	{"another process's namespaces", "setns"},
-	{"large parts of the kernel",
+	{"namespaces of other processes", "setns"},
+	{"kernel subsystems with a large attack surface",
 		"bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register"},
-	{"keys of the user", "keyctl add_key request_key"},
-	{"the machine",
+	{"kernel keyrings", "keyctl add_key request_key"},
+	{"administration of the host",
 		"init_module finit_module delete_module kexec_load kexec_file_load reboot swapon "
 		"swapoff acct quotactl syslog iopl ioperm settimeofday clock_settime clock_adjtime "
 		"adjtimex"},
@@ -311,49 +315,49 @@ const struct jail_group jail_refused_calls[] = {
 /* ---- hide: the supervisor of those calls; a fork of keeper that only seals itself ---- */
 
 static const struct jail_group hide_seal[] = {
-	{"receive and answer notifications", "poll ppoll ioctl/notify"},
-	{"read the name", "process_vm_readv"},
-	{"ask the keeper for room", "read write"},
-	{"the end", "exit_group rt_sigreturn restart_syscall"},
+	{"receive and answer seccomp notifications", "poll ppoll ioctl/notify"},
+	{"read the file name", "process_vm_readv"},
+	{"request disk space from the keeper", "read write"},
+	{"exit", "exit_group rt_sigreturn restart_syscall"},
 	{0},
 };
 
 /* ---- keeper: ours, one thread; the broker of a sandbox, whose spawner does the rest ---- */
 
 static const struct jail_group keeper_start[] = {
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
-	{"messages to its processes, over sockets that it has; never to a name",
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to child processes over existing sockets; no connect by name",
 		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
 		"sendto/connected getsockopt getpeername getsockname"},
-	{"sockets for its processes", "socketpair/stream socketpair/seqpacket pipe2"},
-	{"published ports and sbxd's connections; nothing is connected to",
+	{"sockets for child processes", "socketpair/stream socketpair/seqpacket pipe2"},
+	{"published ports and connections from sbxd; no outgoing connections",
 		"socket/tcp4 socket/tcp6 bind listen accept accept4 setsockopt"},
-	{"which addresses are the host's", "socket/route"},
-	{"its sandbox's files, as far as Landlock lets it",
+	{"addresses of the host", "socket/route"},
+	{"files of the sandbox, restricted by Landlock",
 		"open openat access faccessat faccessat2 stat lstat fstat newfstatat statx statfs "
 		"fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat rename "
 		"renameat renameat2 link linkat fchmod flock umask"},
-	{"their content",
+	{"file content",
 		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
 		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
 	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
-	{"lookups of virtiofsd that wait", "ioctl/notify"},
-	{"forks that hash and copy images; they have no more than it has",
+	{"pending lookups of virtiofsd", "ioctl/notify"},
+	{"forks that hash and copy snapshots, with the same restrictions",
 		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
 		"pidfd_send_signal "
 		"kill getppid prctl/pdeathsig-kill"},
 	{"memory, never executable",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
-	{"time and chance",
+	{"time and random numbers",
 		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
-	{"libc: locks, who am I, what is there",
+	{"libc: locks, user id, system information",
 		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
 		"getpid gettid getuid geteuid getgid getegid"},
 	{"signals, abort()",
 		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
-	{"a machine of the pool has fewer files once it is claimed",
+	{"further Landlock restrictions when a VM of the pool is claimed",
 		"landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
-	{"the end", "exit exit_group"},
+	{"exit", "exit exit_group"},
 	{0},
 };
 
@@ -361,41 +365,40 @@ static const struct jail_group keeper_start[] = {
  * ---- */
 
 static const struct jail_group sbxd_start[] = {
-	{"its one loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
-	{"messages to its clients, keepers and the vault, over sockets that it has; never to a "
-	 "name",
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"messages to clients, keepers and the vault over existing sockets; no connect by name",
 		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
 		"sendto/connected getsockopt setsockopt getpeername getsockname"},
 	{"channels for keepers and the vault", "socketpair/stream socketpair/seqpacket pipe2"},
-	{"its own socket and the vault's; nothing is connected to",
+	{"listening sockets of sbxd and of the vault; no outgoing connections",
 		"socket/unix-stream socket/unix-seqpacket bind listen accept accept4"},
-	{"which addresses are the host's", "socket/route"},
-	{"the files of sbx, as far as Landlock lets it; where workspaces lead",
+	{"addresses of the host", "socket/route"},
+	{"files of sbx, restricted by Landlock; resolution of workspace paths",
 		"open openat openat2 access faccessat faccessat2 stat lstat fstat newfstatat statx "
 		"statfs fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat "
 		"rename renameat renameat2 link linkat fchmod flock umask"},
-	{"their content; SQLite",
+	{"file content; SQLite",
 		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
 		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
 	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
-	{"forks that remove files and verify audit logs; they have no more than it has",
+	{"forks that remove files and verify audit logs, with the same restrictions",
 		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "
 		"pidfd_send_signal kill getppid getpriority setpriority/own prctl/pdeathsig-kill"},
 	{"memory, never executable",
 		"brk mmap/noexec munmap mremap madvise mprotect/noexec mlock munlock msync"},
-	{"time and chance",
+	{"time and random numbers",
 		"clock_gettime clock_getres gettimeofday time getrandom nanosleep clock_nanosleep"},
-	{"libc: locks, who am I, what is there",
+	{"libc: locks, user id, system information",
 		"futex restart_syscall sysinfo uname sched_yield sched_getaffinity prlimit64/ask "
 		"getpid gettid getuid geteuid getgid getegid"},
 	{"signals, abort()",
 		"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack tgkill signalfd4"},
-	{"the end", "exit exit_group"},
+	{"exit", "exit exit_group"},
 	{0},
 };
 
 static const struct jail_group broker_absent[] = {
-	{"flags of clone3 are out of a filter's sight; libc falls back to clone", "clone3"},
+	{"seccomp cannot check the flags of clone3; libc falls back to clone", "clone3"},
 	{0},
 };
 
@@ -514,7 +517,7 @@ static const struct jail_row rows[] = {
 		.absent = broker_absent},
 };
 
-static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row a program");
+static_assert(sizeof(rows) / sizeof(rows[0]) == JAIL_N_PROFILES, "one row per program");
 
 const struct jail_row *jail_row(enum jail_profile profile)
 {

@@ -15,15 +15,15 @@ int jail_seal(enum jail_profile profile, struct err *err)
 	if (!JAIL_SEALS)
 		return 0;
 	if (!row->seal)
-		return err_set(err, -EINVAL, "%s has no list to seal itself with", row->name);
+		return err_set(err, -EINVAL, "%s has no system call list for sealing", row->name);
 	r = filter_make_seal(row, &f, err);
 	if (r < 0)
 		return r;
 	/* exec made it dumpable again */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_errno(err, -errno, "sealing: prctl");
+		return err_errno(err, -errno, "cannot seal the process: prctl");
 	r = filter_install(&f, false);
-	return r < 0 ? err_errno(err, r, "sealing: seccomp") : 0;
+	return r < 0 ? err_errno(err, r, "cannot seal the process: seccomp") : 0;
 }
 
 #ifdef SBX_UNSEALED

@@ -34,17 +34,17 @@ static int jail_self(enum jail_profile profile, const struct jail_mount *mounts,
 	int r;
 
 	if (program < 0)
-		return err_errno(err, -errno, "jail: the own program");
+		return err_errno(err, -errno, "cannot open the program to jail");
 	r = jail_start(&s, err);
 	if (r == 0 && unshare(NAMESPACES) < 0)
-		r = err_errno(err, -errno, "namespaces of its own");
+		r = err_errno(err, -errno, "cannot create namespaces");
 	if (r == 0)
 		r = jail_enter(&s, err);
 	if (r == 0)
 		r = jail_files(&s, err);
 	if (r == 0)
 		r = jail_lock(&s, err);
-	return r < 0 ? err_wrap(err, r, "jailing %s", s.row->name) : 0;
+	return r < 0 ? err_wrap(err, r, "cannot jail %s", s.row->name) : 0;
 }
 
 static int install_start(const struct jail_row *row, struct err *err)
@@ -55,7 +55,8 @@ static int install_start(const struct jail_row *row, struct err *err)
 
 	if (r == 0)
 		r = filter_install(&f, false);
-	return r < 0 && !err->text[0] ? err_errno(err, r, "lock: seccomp") : r;
+	return r < 0 && !err->text[0] ? err_errno(err, r, "lock: cannot install the seccomp filter")
+				      : r;
 }
 
 int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
@@ -80,7 +81,7 @@ int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t
 		(void)execve(argv[0], argv, envp);
 		r = err_errno(err, -errno, "exec: %s", argv[0]);
 	}
-	return err_wrap(err, r, "jailing %s", s.row->name);
+	return err_wrap(err, r, "cannot jail %s", s.row->name);
 }
 
 /* Until it was sealed a process of the same user could attach to it. */
@@ -90,10 +91,10 @@ int jail_refuse_tracer(int status, struct err *err)
 	const char *line;
 
 	if (status < 0 || pread(status, text, sizeof(text) - 1, 0) <= 0)
-		return err_set(err, -EPERM, "it cannot be known whether somebody looks on");
+		return err_set(err, -EPERM, "cannot determine whether this process is traced");
 	line = strstr(text, "TracerPid:\t");
 	if (!line || atoi(line + 11) != 0)
-		return err_set(err, -EPERM, "somebody traces this process");
+		return err_set(err, -EPERM, "the process is traced");
 	return 0;
 }
 

@@ -19,11 +19,11 @@
 #define CANNOT_SEAL 11
 
 const struct jail_selftest_probe jail_selftest_any[] = {
-	{"make a netlink socket", SYS_socket, {AF_NETLINK, SOCK_RAW}},
-	{"make a packet socket", SYS_socket, {AF_PACKET, SOCK_RAW}},
-	{"make a raw socket", SYS_socket, {AF_INET, SOCK_RAW, IPPROTO_ICMP}},
-	{"make a vsock socket", SYS_socket, {AF_VSOCK, SOCK_STREAM}},
-	{"make a unix socket", SYS_socket, {AF_UNIX, SOCK_STREAM}},
+	{"create a netlink socket", SYS_socket, {AF_NETLINK, SOCK_RAW}},
+	{"create a packet socket", SYS_socket, {AF_PACKET, SOCK_RAW}},
+	{"create a raw socket", SYS_socket, {AF_INET, SOCK_RAW, IPPROTO_ICMP}},
+	{"create a vsock socket", SYS_socket, {AF_VSOCK, SOCK_STREAM}},
+	{"create a unix socket", SYS_socket, {AF_UNIX, SOCK_STREAM}},
 	{"bind a socket", SYS_bind, {JAIL_SELFTEST_FD}},
 	{"listen", SYS_listen, {JAIL_SELFTEST_FD, 1}},
 	{"execute a program", SYS_execve, {0}},
@@ -35,24 +35,24 @@ const struct jail_selftest_probe jail_selftest_any[] = {
 	/* Signal 0 hurts nobody when the jail has a hole. */
 	{"signal another process", SYS_kill, {1, 0}},
 	{"mount", SYS_mount, {0}},
-	{"make a namespace", SYS_unshare, {0}},
+	{"create a namespace", SYS_unshare, {0}},
 	{"become dumpable", SYS_prctl, {4 /* PR_SET_DUMPABLE */, 1}},
 	{"load bpf", SYS_bpf, {0}},
 	{"set up io_uring", SYS_io_uring_setup, {0}},
-	{"make a file in memory", SYS_memfd_create, {0}},
+	{"create a file in memory", SYS_memfd_create, {0}},
 	{"make memory executable", SYS_mmap, {0, 4096, 7, 0x22, -1}},
 	{0},
 };
 
 const struct jail_selftest_probe jail_selftest_files[] = {
 	{"open a file", SYS_open, {0}},
-	{"open a folder", SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_DIRECTORY}},
+	{"open a directory", SYS_openat, {AT_FDCWD, 0, O_RDONLY | O_DIRECTORY}},
 	{"create a file", SYS_openat, {AT_FDCWD, 0, O_WRONLY | O_CREAT, 0600}},
 	{0},
 };
 
 const struct jail_selftest_probe jail_selftest_sockets[] = {
-	{"make a TCP socket", SYS_socket, {AF_INET, SOCK_STREAM}},
+	{"create a TCP socket", SYS_socket, {AF_INET, SOCK_STREAM}},
 	{"connect a socket", SYS_connect, {JAIL_SELFTEST_FD}},
 	{0},
 };

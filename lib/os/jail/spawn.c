@@ -90,7 +90,7 @@ static int shake_hands(const struct jail_state *s, struct err *err)
 	if (r == 0)
 		r = sync_recv(s->sync_fd, clock_mono_ms() + JAIL_START_TIMEOUT_MS, &m, &fd);
 	if (r != 1 || m.type != SYNC_GO)
-		return err_set(err, -ESRCH, "lock: the process that started this one is gone");
+		return err_set(err, -ESRCH, "lock: the parent process has exited");
 	return 0;
 }
 
@@ -112,15 +112,17 @@ static int place_fds(struct jail_state *s, struct err *err)
 		int high = fcntl(all[i].from, F_DUPFD_CLOEXEC, base);
 
 		if (high < 0)
-			return err_errno(err, -errno, "lock: descriptor %d", all[i].from);
+			return err_errno(
+				err, -errno, "lock: cannot place descriptor %d", all[i].from);
 		all[i].from = high;
 	}
 	s->sync_fd = fcntl(s->sync_fd, F_DUPFD_CLOEXEC, base);
 	if (s->sync_fd < 0)
-		return err_errno(err, -errno, "lock: sync descriptor");
+		return err_errno(err, -errno, "lock: cannot place the sync descriptor");
 	for (size_t i = 0; i < n; i++)
 		if (dup2(all[i].from, all[i].to) < 0)
-			return err_errno(err, -errno, "lock: descriptor %d", all[i].to);
+			return err_errno(
+				err, -errno, "lock: cannot place descriptor %d", all[i].to);
 	return 0;
 }
 
@@ -130,14 +132,14 @@ static int install_filters(struct jail_state *s, struct err *err)
 	int r = filter_install(&s->filter, false);
 
 	if (r < 0)
-		return err_errno(err, r, "lock: seccomp");
+		return err_errno(err, r, "lock: cannot install the seccomp filter");
 	if (!s->plan->notify_paths && !s->plan->notify_full)
 		return 0;
 	r = filter_install(&s->notify, true);
 	if (r < 0)
-		return err_errno(err, r, "lock: seccomp notification");
+		return err_errno(err, r, "lock: cannot install the seccomp notification");
 	r = sync_send(s->sync_fd, &m, r);
-	return r < 0 ? err_errno(err, r, "lock: passing the notification") : 0;
+	return r < 0 ? err_errno(err, r, "lock: cannot pass the notification descriptor") : 0;
 }
 
 static void child_main(struct jail_state *s) __attribute__((noreturn));
@@ -179,9 +181,9 @@ static int open_program(struct jail_state *s, struct err *err)
 	int r = 0;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", s->plan->program);
+		return err_errno(err, -errno, "cannot open %s", s->plan->program);
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return err_errno(err, -errno, "asking for the descriptor limit");
+		return err_errno(err, -errno, "cannot read the descriptor limit");
 	s->nofile = MIN(s->row->limit.nofile, lim.rlim_max - 1);
 	/* Half of it stays for those outside of jails: descriptors in flight count for them all. */
 	s->nofile = MIN(s->nofile, MAX(lim.rlim_max / 2, (rlim_t)FEW_FILES));
@@ -190,8 +192,8 @@ static int open_program(struct jail_state *s, struct err *err)
 	/* not dup3: the caller may have that number in use */
 	s->program_fd = fcntl(fd, F_DUPFD_CLOEXEC, (int)s->nofile);
 	if (s->program_fd < 0)
-		r = err_errno(
-			err, -errno, "descriptor %d for %s", (int)s->nofile, s->plan->program);
+		r = err_errno(err, -errno, "cannot use descriptor %d for %s", (int)s->nofile,
+			s->plan->program);
 	(void)setrlimit(RLIMIT_NOFILE, &lim);
 	return r;
 }
@@ -200,10 +202,8 @@ static int explain_clone(int r, struct err *err)
 {
 	if (r == -EPERM || r == -ENOSPC || r == -EUSERS || r == -EACCES)
 		return err_errno(err, r,
-			"fork: this host refuses user namespaces to ordinary users; as root, try: "
-			"sysctl -w user.max_user_namespaces=10000 (Debian also: "
-			"kernel.unprivileged_userns_clone=1)");
-	return err_errno(err, r, "fork into new namespaces");
+			"fork: this host does not allow unprivileged user namespaces; as root, try: sysctl -w user.max_user_namespaces=10000 (Debian also: kernel.unprivileged_userns_clone=1)");
+	return err_errno(err, r, "cannot fork into new namespaces");
 }
 
 static int fork_child(struct jail_state *s, struct jail_child *c, struct err *err)
@@ -237,9 +237,11 @@ static int watch_start(int sock, struct jail_child *c, struct err *err)
 		if (r == -ETIMEDOUT)
 			return err_set(err, r, "not started within %d ms", JAIL_START_TIMEOUT_MS);
 		if (r < 0)
-			return err_errno(err, r, "hearing from the child");
+			return err_errno(err, r, "cannot receive from the child process");
 		if (r == 0)
-			return ready ? 0 : err_set(err, -ECHILD, "the child ended during set-up");
+			return ready ? 0
+				     : err_set(err, -ECHILD,
+					       "the child process exited during setup");
 		if (m.type == SYNC_FAILED)
 			return err_set(err, m.r, "%s", m.text);
 		if (m.type == SYNC_NOTIFY_FD)
@@ -249,19 +251,19 @@ static int watch_start(int sock, struct jail_child *c, struct err *err)
 		ready = true;
 		r = sync_send(sock, &go, -1);
 		if (r < 0)
-			return err_errno(err, r, "answering the child");
+			return err_errno(err, r, "cannot reply to the child process");
 	}
 }
 
 static int check_plan(const struct jail_plan *p, struct err *err)
 {
 	if (!jail_row(p->profile)->start)
-		return err_set(err, -EINVAL, "this profile is not for starting programs");
+		return err_set(err, -EINVAL, "the jail profile cannot start programs");
 	if (p->n_fds > JAIL_MAX_FDS)
-		return err_set(err, -EINVAL, "more than %d descriptors to pass", JAIL_MAX_FDS);
+		return err_set(err, -EINVAL, "cannot pass more than %d descriptors", JAIL_MAX_FDS);
 	for (size_t i = 0; i < p->n_fds; i++)
 		if (p->fds[i].to < 0 || p->fds[i].to > 255 || p->fds[i].from < 0)
-			return err_set(err, -EBADF, "descriptor %d to %d cannot be passed",
+			return err_set(err, -EBADF, "cannot pass descriptor %d as %d",
 				p->fds[i].from, p->fds[i].to);
 	return 0;
 }
@@ -276,7 +278,7 @@ static void state_done(struct jail_state *s)
 
 static int prepare_spawn(struct jail_state *s, struct err *err)
 {
-	int r = s->null_fd < 0 ? err_errno(err, -errno, "opening /dev/null")
+	int r = s->null_fd < 0 ? err_errno(err, -errno, "cannot open /dev/null")
 			       : check_plan(s->plan, err);
 
 	if (r == 0)
@@ -306,9 +308,9 @@ int jail_spawn(const struct jail_plan *plan, struct jail_child *ret_child, struc
 	int pair[2], r = prepare_spawn(&s, err);
 
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		r = err_errno(err, -errno, "socket pair");
+		r = err_errno(err, -errno, "cannot create a socket pair");
 	if (r < 0)
-		return err_wrap(err, r, "jailing %s", s.row->name);
+		return err_wrap(err, r, "cannot jail %s", s.row->name);
 	ours = pair[0];
 	theirs = s.sync_fd = pair[1];
 	r = fork_child(&s, &c, err);
@@ -317,7 +319,7 @@ int jail_spawn(const struct jail_plan *plan, struct jail_child *ret_child, struc
 		r = watch_start(ours, &c, err);
 	if (r < 0) {
 		jail_child_kill(&c);
-		return err_wrap(err, r, "jailing %s", s.row->name);
+		return err_wrap(err, r, "cannot jail %s", s.row->name);
 	}
 	c.nofile = (unsigned)s.nofile;
 	*ret_child = c;

@@ -138,7 +138,7 @@ static bool try_one(
 
 	if (got == want || (got == UNSEEN && nr >= FIRST_UNSEEN && nr <= LAST_UNSEEN))
 		return true;
-	print_call("NOT REFUSED ", nr, got == BROKEN ? ": could not be tried\n" : "\n");
+	print_call("NOT REFUSED ", nr, got == BROKEN ? ": the call could not be tried\n" : "\n");
 	return false;
 }
 
@@ -168,7 +168,7 @@ int jail_sweep(enum jail_profile profile, enum sweep_list list)
 	int r;
 
 	if (!(list == SWEEP_SEAL ? row->seal : row->start))
-		r = err_set(&err, -ENOENT, "it has none of this kind");
+		r = err_set(&err, -ENOENT, "the program has no such list");
 	else
 		r = list == SWEEP_SEAL ? filter_make_seal(row, &f, &err)
 				       : filter_make_start(row, false, NO_EXEC_FD, &f, &err);
@@ -177,15 +177,15 @@ int jail_sweep(enum jail_profile profile, enum sweep_list list)
 		return 1;
 	}
 	printf("%s, %s\n", row->name,
-		list == SWEEP_SEAL ? "sealed: anything else is death"
-				   : "from exec on: anything else is an error");
+		list == SWEEP_SEAL ? "sealed: other calls kill the process"
+				   : "from exec on: other calls fail");
 	print_all(row, list, ALLOWED, "allowed:");
-	print_all(row, list, SOMETIMES, "allowed in certain forms:");
+	print_all(row, list, SOMETIMES, "allowed with certain arguments:");
 	(void)fflush(stdout);
 	/* The control: where no list is, a call is seen to pass. */
 	good = attempt_sweep(NULL, SYS_getpid) == LET_THROUGH;
 	if (!good)
-		printf("NOT REFUSED: the attempt itself does not work\n");
+		printf("NOT REFUSED: the control call failed\n");
 	good = try_all(row, list, &f) && good;
 	return good ? 0 : 1;
 }
@@ -224,6 +224,6 @@ int jail_sweep_named(const char *name)
 			bad |= jail_sweep((enum jail_profile)i, SWEEP_SEAL);
 		return bad;
 	}
-	(void)fprintf(stderr, "sbx-keeper: no program of that name has a jail\n");
+	(void)fprintf(stderr, "sbx-keeper: no jail for a program of this name\n");
 	return 2;
 }

@@ -101,10 +101,10 @@ int tree_place(int root, const char *path, bool dir, unsigned mode, int *ret_pla
 	char name[NAME_MAX + 1];
 
 	if (fstat(root, &st) < 0)
-		return err_errno(err, -errno, "looking at the new root");
+		return err_errno(err, -errno, "cannot access the new root");
 	at = fcntl(root, F_DUPFD_CLOEXEC, 0);
 	if (at < 0)
-		return err_errno(err, -errno, "opening the new root");
+		return err_errno(err, -errno, "cannot open the new root");
 	for (p += strspn(p, "/"); *p; p += strspn(p, "/")) {
 		size_t n = strcspn(p, "/");
 		bool last = p[n + strspn(p + n, "/")] == '\0';
@@ -117,7 +117,7 @@ int tree_place(int root, const char *path, bool dir, unsigned mode, int *ret_pla
 		p += n;
 		fd = open_or_make(at, st.st_dev, name, dir || !last, mode);
 		if (fd < 0)
-			return err_errno(err, fd, "making the mount point %s", path);
+			return err_errno(err, fd, "cannot create the mount point %s", path);
 		fd_close(&at);
 		at = fd;
 	}

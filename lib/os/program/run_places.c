@@ -29,9 +29,9 @@ static int save_places(const char *path, struct slice content, struct err *err)
 		return r;
 	r = fd_write_all(f.fd, content.p, content.n);
 	if (r < 0)
-		return err_errno(err, r, "writing %s", path);
+		return err_errno(err, r, "cannot write %s", path);
 	if (rename(f.temp, f.path) < 0)
-		return err_errno(err, -errno, "writing %s", path);
+		return err_errno(err, -errno, "cannot write %s", path);
 	free(TAKE(f.temp));
 	return 0;
 }
@@ -104,7 +104,7 @@ static int check_file(const struct run_ref_seen *seen, const char *name, struct 
 	if (r == -ENOENT) /* its sandbox was removed this moment */
 		return 0;
 	if (r == 0 && n > 0 && text[n - 1] != '\0')
-		return err_set(err, -EIO, "%s does not decode", path);
+		return err_set(err, -EIO, "%s is corrupt", path);
 	for (size_t at = 0; r == 0 && at < n; at += strlen(text + at) + 1)
 		r = check_dir(seen, text + at, err);
 	return r;
@@ -118,12 +118,12 @@ int run_places_check(const struct run_ref_seen *seen, struct err *err)
 	int r = 0;
 
 	if (!dir)
-		return err_errno(err, -errno, "reading %s", path);
+		return err_errno(err, -errno, "cannot read %s", path);
 	while (r == 0 && (e = dir_next(dir)))
 		if (!strchr(e->d_name, '.')) /* a name with one is not whole yet */
 			r = check_file(seen, e->d_name, err);
 	if (r == 0 && errno)
-		r = err_errno(err, -errno, "reading %s", path);
+		r = err_errno(err, -errno, "cannot read %s", path);
 	return r;
 }
 

@@ -35,7 +35,7 @@ int run_ref_save(uint64_t serial, const struct vault_ref *ref, struct err *err)
 	wr_u64(&wr, serial);
 	vault_put_ref(&wr, ref);
 	r = wr_finish(&wr);
-	return r < 0 ? err_errno(err, r, "writing %s", path)
+	return r < 0 ? err_errno(err, r, "cannot write %s", path)
 		     : file_save(path, slice_of(buf, wr.n), err);
 }
 
@@ -51,10 +51,10 @@ int run_ref_load(uint64_t serial, struct vault_ref *ret, struct err *err)
 		return r;
 	rd = rd_init(slice_of(text, n));
 	if (rd_u32(&rd) != MAGIC || rd_u64(&rd) != serial)
-		return err_set(err, -ENOENT, "%s is of another credential", path);
+		return err_set(err, -ENOENT, "%s belongs to another credential", path);
 	vault_read_ref(&rd, ret);
 	if (rd_finish(&rd) < 0 || ret->kind == VAULT_REF_NONE)
-		return err_set(err, -ENOENT, "%s does not decode", path);
+		return err_set(err, -ENOENT, "%s is corrupt", path);
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static bool is_safe(const struct stat *st)
 
 static const char *what_others_can(mode_t mode)
 {
-	return S_ISDIR(mode) ? "replace what is in" : S_ISLNK(mode) ? "replace the link" : "change";
+	return S_ISDIR(mode) ? "replace files in" : S_ISLNK(mode) ? "replace the link" : "change";
 }
 
 static int visit_ref(
@@ -119,7 +119,7 @@ static int visit_ref(
 	struct stat st;
 
 	if (lstat(next, &st) < 0)
-		return err_errno(err, -errno, "checking %s", next);
+		return err_errno(err, -errno, "cannot check %s", next);
 	if (seen->n == RUN_REF_MAX_SEEN)
 		return err_set(err, -ELOOP, "the path has too many components");
 	seen->path[seen->n++] = xstrdup(next);
@@ -136,7 +136,7 @@ static int check_root(struct err *err)
 
 	return stat("/", &st) == 0 && is_safe(&st)
 		       ? 0
-		       : err_set(err, -EPERM, "another user can replace what is in /");
+		       : err_set(err, -EPERM, "another user can replace files in /");
 }
 
 /* ---- arguments ---- */

@@ -10,7 +10,7 @@ void control_open(struct control *c, const struct control_ops *ops, struct loop 
 	*c = (struct control){.ops = ops, .ctx = ctx, .loop = loop};
 	if (loop_init(loop) < 0 ||
 		loop_add(loop, CONTROL_FD, EPOLLIN, (struct loop_key){.kind = ops->ev}) < 0)
-		die("fd %d is not the keeper's channel: this program is started by sbx-keeper",
+		die("descriptor %d is not a keeper channel: only sbx-keeper can start this program",
 			CONTROL_FD);
 }
 
@@ -42,8 +42,8 @@ static void watch_channel(struct control *c)
 static void try_again(struct control *c)
 {
 	if (!c->is_crowded)
-		log_warn("%s cannot be passed on yet: processes of this user have too many "
-			 "descriptors in flight",
+		log_warn(
+			"cannot pass on %s yet: processes of this user have too many descriptors in flight",
 			c->ops->passed);
 	c->is_crowded = true;
 	loop_timer_set(c->loop, &c->again, clock_mono_ms() + CONTROL_AGAIN_MS,
@@ -107,7 +107,7 @@ static bool receive_one(struct control *c)
 		r = take_message(c, &msg);
 	ipc_msg_done(&msg);
 	if (r < 0) {
-		log_error("message %u of the keeper against the protocol", msg.type);
+		log_error("protocol error: invalid message %u from the keeper", msg.type);
 		control_quit(c, CONTROL_EXIT_KEEPER);
 	}
 	return !c->done;

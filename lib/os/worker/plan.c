@@ -60,7 +60,7 @@ int plan_put(const struct jail_plan *p, struct worker_msg *msg, struct err *err)
 	struct wr w = wr_init(msg->body, sizeof(msg->body));
 
 	if (p->scaffold || p->n_mounts > PLAN_MAX_MOUNTS || p->n_fds > JAIL_MAX_FDS)
-		return err_set(err, -EINVAL, "this plan cannot be passed to the spawner");
+		return err_set(err, -EINVAL, "cannot pass this jail plan to the spawner");
 	msg->kind = WORKER_SPAWN;
 	msg->code = 0;
 	wr_u8(&w, (uint8_t)p->profile);
@@ -77,8 +77,9 @@ int plan_put(const struct jail_plan *p, struct worker_msg *msg, struct err *err)
 	}
 	put_fds(&w, p, msg);
 	msg->n = w.n;
-	return wr_finish(&w) < 0 ? err_set(err, -EMSGSIZE, "the plan of %s is too long", p->program)
-				 : 0;
+	return wr_finish(&w) < 0
+		       ? err_set(err, -EMSGSIZE, "the jail plan of %s is too long", p->program)
+		       : 0;
 }
 
 /* ---- */

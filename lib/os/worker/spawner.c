@@ -33,7 +33,8 @@ int spawner_keep(pid_t pid, struct err *err)
 	pid_t *place = find_child(0);
 
 	if (!place)
-		return err_set(err, -EAGAIN, "%d children run already", SPAWNER_MAX_CHILDREN);
+		return err_set(err, -EAGAIN, "%d child processes are already running",
+			SPAWNER_MAX_CHILDREN);
 	*place = pid;
 	if (n_latest < ARRAY_LEN(latest))
 		latest[n_latest++] = pid;
@@ -119,7 +120,7 @@ static int check_plan(const struct spawner_rules *rules, const struct jail_plan 
 		known = rules->programs[i].profile == p->profile &&
 			strcmp(rules->programs[i].path, p->program) == 0;
 	if (!known)
-		return err_set(err, -EPERM, "%.200s is not a program to start here", p->program);
+		return err_set(err, -EPERM, "starting %.200s is not permitted", p->program);
 	return 0;
 }
 
@@ -162,7 +163,7 @@ static int do_child(const struct worker_msg *q, struct worker_msg *a, struct err
 	if (rd_finish(&rd) < 0 || q->n_fds)
 		return -EBADMSG;
 	if (!place)
-		return err_set(err, -ESRCH, "process %d was not started here", (int)pid);
+		return err_set(err, -ESRCH, "process %d was not started by this spawner", (int)pid);
 	if (q->kind == WORKER_KILL)
 		return kill(pid, SIGKILL) < 0 ? -errno : 0;
 	if (q->kind == WORKER_WRITTEN) {

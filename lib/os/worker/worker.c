@@ -93,14 +93,14 @@ int spawner_start(const struct spawner_rules *rules, struct err *err)
 	int pair[2];
 
 	if (own.pid > 0)
-		return err_set(err, -EALREADY, "there is a spawner already");
+		return err_set(err, -EALREADY, "the spawner is already running");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_errno(err, -errno, "making the spawner's socket");
+		return err_errno(err, -errno, "cannot create the spawner's socket");
 	ours = pair[0];
 	theirs = pair[1];
 	pid = fork();
 	if (pid < 0)
-		return err_errno(err, -errno, "starting the spawner");
+		return err_errno(err, -errno, "cannot start the spawner");
 	if (pid == 0)
 		become_spawner(rules, theirs, broker);
 	own.pid = pid;
@@ -110,7 +110,7 @@ int spawner_start(const struct spawner_rules *rules, struct err *err)
 		int r = -errno;
 
 		spawner_stop();
-		return err_errno(err, r, "watching the spawner");
+		return err_errno(err, r, "cannot watch the spawner");
 	}
 	return 0;
 }
@@ -134,7 +134,8 @@ static int refusal_worker(const struct worker_msg *m, struct err *err)
 
 	if (slice_to_cstr(slice_of(m->body, m->n), text, sizeof(text)) < 0)
 		text[0] = '\0';
-	return text[0] ? err_set(err, m->code, "%s", text) : err_errno(err, m->code, "the spawner");
+	return text[0] ? err_set(err, m->code, "%s", text)
+		       : err_errno(err, m->code, "the spawner failed");
 }
 
 int worker_ask(struct worker_msg *m, struct err *err)
@@ -157,7 +158,7 @@ int worker_ask(struct worker_msg *m, struct err *err)
 		/* Nobody knows what it does now: it ends, and what it started with it. */
 		fd_close(&own.sock);
 		(void)syscall(SYS_pidfd_send_signal, own.pidfd, SIGKILL, NULL, 0);
-		return err_errno(err, r, "the spawner does not answer");
+		return err_errno(err, r, "the spawner is not responding");
 	}
 	if (m->code < 0) {
 		worker_msg_done(m);
@@ -185,7 +186,7 @@ int worker_spawn(const struct jail_plan *plan, struct jail_child *ret_child, str
 	worker_msg_done(&talk);
 	if (rd_finish(&rd) < 0 || ret_child->pidfd < 0) {
 		worker_end(ret_child);
-		return err_set(err, -EBADMSG, "the spawner gave no process");
+		return err_set(err, -EBADMSG, "the spawner returned no process");
 	}
 	return 0;
 }

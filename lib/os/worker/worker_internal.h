@@ -7,7 +7,7 @@
 #include "spawner.h"
 
 #define WORKER_CROWDED_MS 1000
-#define WORKER_CROWDED "processes of this user have too many descriptors in flight; try again"
+#define WORKER_CROWDED "processes of this user have too many descriptors in flight: try again"
 #define PLAN_MAX_ARGS 256
 #define PLAN_MAX_MOUNTS 256
 

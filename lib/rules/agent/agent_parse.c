@@ -74,7 +74,7 @@ static int add_parse(struct agent_list *l, char *a, char *b, struct err *err)
 	if (l->n == AGENT_MAX_LIST) {
 		free(a);
 		free(b);
-		return err_set(err, -E2BIG, "more than %d lines of this kind", AGENT_MAX_LIST);
+		return err_set(err, -E2BIG, "more than %d lines with this keyword", AGENT_MAX_LIST);
 	}
 	l->v[l->n++] = (struct agent_pair){.a = a, .b = b};
 	return 0;
@@ -93,7 +93,7 @@ static int take_text(struct agent *a, const struct word *w, struct slice rest, s
 	char **place = place_of(a, w);
 
 	if (*place || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
-		return err_set(err, -EINVAL, "'%s' has a text of at most %d bytes, and stands once",
+		return err_set(err, -EINVAL, "expected '%s TEXT' of at most %d bytes, once",
 			w->name, AGENT_MAX_TEXT);
 	*place = xstrndup((const char *)rest.p, rest.n);
 	return 0;
@@ -105,7 +105,7 @@ static int take_name(struct agent *a, const struct word *w, struct slice rest, s
 
 	if (r == 0 && (!is_name(a->name) || strcmp(a->name, "debian") == 0))
 		return err_set(err, -EINVAL,
-			"a name is 2 to %d lower-case letters, digits and hyphens, and not debian",
+			"invalid name: use 2 to %d lowercase letters, digits and hyphens, not debian",
 			AGENT_MAX_NAME);
 	return r;
 }
@@ -115,7 +115,7 @@ static int take_template(struct agent *a, const struct word *w, struct slice res
 	int r = take_text(a, w, rest, err);
 
 	if (r == 0 && !has_only(a->base, LOWER UPPER DIGITS "-.", 63))
-		return err_set(err, -EINVAL, "'%s' is no name of a template", a->base);
+		return err_set(err, -EINVAL, "invalid template name '%s'", a->base);
 	return r;
 }
 
@@ -124,7 +124,8 @@ static int take_node(struct agent *a, const struct word *w, struct slice rest, s
 	int r = take_text(a, w, rest, err);
 
 	if (r == 0 && !agent_is_version(a->node))
-		return err_set(err, -EINVAL, "not 'node VERSION' with an exact version: 22.1.0");
+		return err_set(err, -EINVAL,
+			"expected 'node VERSION' with an exact version such as 22.1.0");
 	return r;
 }
 
@@ -134,20 +135,21 @@ static int take_command(struct agent *a, const struct word *w, struct slice rest
 
 	if (r == 0 && (!has_only(a->command, LOWER UPPER DIGITS "._-/", AGENT_MAX_WORD) ||
 			      a->command[0] == '-'))
-		return err_set(err, -EINVAL, "'command' is the name or the path of one program");
+		return err_set(
+			err, -EINVAL, "'command' must be the name or the path of one program");
 	return r;
 }
 
 static int take_flags(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
-	int r = rest.n ? 0 : err_set(err, -EINVAL, "'flags' has at least one argument");
+	int r = rest.n ? 0 : err_set(err, -EINVAL, "'flags' requires at least one argument");
 
 	while (r == 0 && rest.n) {
 		char *word = next_word(&rest);
 
 		if (strlen(word) > AGENT_MAX_WORD || strpbrk(word, "'\"\\`$")) {
 			free(word);
-			return err_set(err, -EINVAL, "an argument is a word without quotes");
+			return err_set(err, -EINVAL, "an argument must be a word without quotes");
 		}
 		r = add_parse(&a->flag, word, NULL, err);
 	}
@@ -160,10 +162,9 @@ static int take_npm(struct agent *a, const struct word *w, struct slice rest, st
 
 	if (!agent_is_package(package) || !agent_is_version(version) || rest.n)
 		return err_set(err, -EINVAL,
-			"not 'npm PACKAGE VERSION' with an exact version: npm @example/agent "
-			"1.2.3");
+			"expected 'npm PACKAGE VERSION' with an exact version, such as npm @example/agent 1.2.3");
 	if (find_parse(&a->package, package))
-		return err_set(err, -EEXIST, "the package '%s' is there already", package);
+		return err_set(err, -EEXIST, "duplicate package '%s'", package);
 	return add_parse(&a->package, TAKE(package), TAKE(version), err);
 }
 
@@ -173,11 +174,11 @@ static int take_env(struct agent *a, const struct word *w, struct slice rest, st
 
 	if (!has_only(name, UPPER DIGITS "_", AGENT_MAX_WORD) || strchr(DIGITS, name[0]) ||
 		rest.n == 0 || rest.n > AGENT_MAX_TEXT)
-		return err_set(err, -EINVAL, "not 'env NAME VALUE' with a name in upper case");
+		return err_set(err, -EINVAL, "expected 'env NAME VALUE' with an uppercase name");
 	if (shape_has_secret(rest))
-		return err_set(err, -EPERM, "the value of %s is shaped like a credential", name);
+		return err_set(err, -EPERM, "the value of %s looks like a credential", name);
 	if (find_parse(&a->env, name))
-		return err_set(err, -EEXIST, "variable %s is there already", name);
+		return err_set(err, -EEXIST, "duplicate variable %s", name);
 	return add_parse(&a->env, TAKE(name), xstrndup((const char *)rest.p, rest.n), err);
 }
 
@@ -187,7 +188,7 @@ static int take_service(struct agent *a, const struct word *w, struct slice rest
 
 	if (!has_only(name, LOWER DIGITS "-", AGENT_MAX_WORD) || rest.n ||
 		find_parse(&a->service, name))
-		return err_set(err, -EINVAL, "not 'service NAME', each once");
+		return err_set(err, -EINVAL, "expected 'service NAME', each name once");
 	return add_parse(&a->service, TAKE(name), NULL, err);
 }
 
@@ -205,7 +206,8 @@ static int check_host(const char *text, struct err *err)
 	netrule_done(&nr);
 	return exact ? 0
 		     : err_set(err, -EINVAL,
-			       "'%.100s' is not one name with one port: api.example.com:443", text);
+			       "invalid host '%.100s': expected one name with one port, such as api.example.com:443",
+			       text);
 }
 
 static int take_place(struct agent *a, const struct word *w, struct slice rest, struct err *err)
@@ -217,9 +219,9 @@ static int take_place(struct agent *a, const struct word *w, struct slice rest, 
 	if (r < 0)
 		return r;
 	if (rest.n == 0 || rest.n > AGENT_MAX_TEXT)
-		return err_set(err, -EINVAL, "behind '%s' stands why it is needed", host);
+		return err_set(err, -EINVAL, "missing reason after '%s'", host);
 	if (find_parse(l, host))
-		return err_set(err, -EEXIST, "'%s' is there already", host);
+		return err_set(err, -EEXIST, "duplicate host '%s'", host);
 	return add_parse(l, TAKE(host), xstrndup((const char *)rest.p, rest.n), err);
 }
 
@@ -228,7 +230,8 @@ static int take_history(struct agent *a, const struct word *w, struct slice rest
 	AUTO_FREE char *path = next_word(&rest);
 
 	if (!is_path(path, false) || rest.n || find_parse(&a->history, path))
-		return err_set(err, -EINVAL, "not 'history FOLDER', a path below the home, once");
+		return err_set(err, -EINVAL,
+			"expected 'history DIRECTORY', a path below the home directory, once");
 	return add_parse(&a->history, TAKE(path), NULL, err);
 }
 
@@ -237,9 +240,10 @@ static int take_import(struct agent *a, const struct word *w, struct slice rest,
 	AUTO_FREE char *path = next_word(&rest);
 
 	if (!is_path(path, true) || rest.n || find_parse(&a->import, path))
-		return err_set(err, -EINVAL, "not 'import PATH', below the home, once");
+		return err_set(err, -EINVAL,
+			"expected 'import PATH', a path below the home directory, once");
 	if (clean_is_secret_name(path))
-		return err_set(err, -EPERM, "'%s' is named like a credential", path);
+		return err_set(err, -EPERM, "'%s' has the name of a credential file", path);
 	return add_parse(&a->import, TAKE(path), NULL, err);
 }
 
@@ -248,7 +252,8 @@ static int take_drop(struct agent *a, const struct word *w, struct slice rest, s
 	AUTO_FREE char *path = next_word(&rest), *key = next_word(&rest);
 
 	if (!find_parse(&a->import, path) || !key[0] || rest.n || strlen(key) > AGENT_MAX_WORD)
-		return err_set(err, -EINVAL, "not 'drop PATH KEY' with a PATH of 'import' above");
+		return err_set(err, -EINVAL,
+			"expected 'drop PATH KEY' with the PATH of an 'import' above");
 	return add_parse(&a->drop, TAKE(path), TAKE(key), err);
 }
 
@@ -257,7 +262,8 @@ static int take_seed(struct agent *a, const struct word *w, struct slice rest, s
 	AUTO_FREE char *path = next_word(&rest);
 
 	if (!is_path(path, false) || rest.n == 0 || rest.n > AGENT_MAX_TEXT)
-		return err_set(err, -EINVAL, "not 'seed PATH TEXT' with a path below the home");
+		return err_set(err, -EINVAL,
+			"expected 'seed PATH TEXT' with a path below the home directory");
 	return add_parse(place_of(a, w), TAKE(path), xstrndup((const char *)rest.p, rest.n), err);
 }
 
@@ -290,7 +296,7 @@ static int take_word(struct agent *a, const char *word, struct slice rest, struc
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcmp(word, words[i].name) == 0)
 			return words[i].take(a, &words[i], rest, err);
-	return err_set(err, -EINVAL, "'%.40s' is no word of an agent", word);
+	return err_set(err, -EINVAL, "unknown keyword '%.40s' of an agent", word);
 }
 
 /* Whether one lies in the other, or both are one. */
@@ -308,8 +314,8 @@ static int check_seeds(const char *path, const struct agent_list *l, struct err 
 {
 	for (size_t k = 0; k < l->n; k++)
 		if (meet_parse(path, l->v[k].a))
-			return err_set(
-				err, -EINVAL, "history '%s' and seed '%s' meet", path, l->v[k].a);
+			return err_set(err, -EINVAL, "history '%s' and seed '%s' overlap", path,
+				l->v[k].a);
 	return 0;
 }
 
@@ -320,10 +326,11 @@ static int check_history(const struct agent *a, struct err *err)
 
 		for (size_t k = 0; k < i; k++)
 			if (meet_parse(path, a->history.v[k].a))
-				return err_set(err, -EINVAL, "history '%s' lies in another", path);
+				return err_set(err, -EINVAL,
+					"history '%s' overlaps another history", path);
 		for (size_t k = 0; k < a->import.n; k++)
 			if (meet_parse(path, a->import.v[k].a))
-				return err_set(err, -EINVAL, "history '%s' and import '%s' meet",
+				return err_set(err, -EINVAL, "history '%s' and import '%s' overlap",
 					path, a->import.v[k].a);
 		if (check_seeds(path, &a->seed, err) < 0 ||
 			check_seeds(path, &a->key_seed, err) < 0)
@@ -336,9 +343,9 @@ static int check_whole(const struct agent *a, struct err *err)
 {
 	if (!a->name || !a->title || !a->about || !a->base || !a->command)
 		return err_set(err, -EINVAL,
-			"an agent has a name, a title, a line 'about', a template and a command");
+			"an agent requires a name, a title, a line 'about', a template and a command");
 	if (strcmp(a->base, a->name) == 0)
-		return err_set(err, -EINVAL, "its template stands on itself");
+		return err_set(err, -EINVAL, "the template of the agent is based on itself");
 	return check_history(a, err);
 }
 

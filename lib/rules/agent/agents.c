@@ -79,10 +79,10 @@ static int load_one(
 
 	take_out(set, name);
 	if (r < 0)
-		return r == -ENOENT ? err_errno(err, r, "reading %s", path) : r;
+		return r == -ENOENT ? err_errno(err, r, "cannot read %s", path) : r;
 	r = agent_parse(slice_of(text, n), path, &a, err);
 	if (r == 0 && strcmp(a.name, name) != 0)
-		r = err_set(err, -EINVAL, "%s: its name is '%s', and the file is called otherwise",
+		r = err_set(err, -EINVAL, "%s: the agent name '%s' does not match the file name",
 			path, a.name);
 	return r < 0 ? r : put_in(set, &a, own, err);
 }
@@ -100,7 +100,7 @@ int agents_load(struct agents *set, const char *folder, bool own, struct err *er
 	int n = scandir(folder, &found, is_conf, alphasort);
 
 	if (n < 0)
-		return errno == ENOENT ? 0 : err_errno(err, -errno, "reading %s", folder);
+		return errno == ENOENT ? 0 : err_errno(err, -errno, "cannot read %s", folder);
 	for (int i = 0; i < n; i++) {
 		struct err fault = {0};
 

@@ -147,11 +147,11 @@ static int clean_json(const struct clean *c, struct slice text, char **ret, stru
 		json_loadb(text.n ? (const char *)text.p : "", text.n, JSON_REJECT_DUPLICATES, &je);
 
 	if (!root)
-		return err_set(err, -EINVAL, "it is not JSON (line %d)", je.line);
+		return err_set(err, -EINVAL, "the file is not JSON (line %d)", je.line);
 	clean_values(c, root);
 	*ret = json_dumps(root, JSON_INDENT(2));
 	json_decref(root);
-	return *ret ? 0 : err_set(err, -EINVAL, "it is not JSON");
+	return *ret ? 0 : err_set(err, -EINVAL, "the file is not JSON");
 }
 
 /* ---- the whole ---- */
@@ -159,7 +159,7 @@ static int clean_json(const struct clean *c, struct slice text, char **ret, stru
 static int clean_plain(struct slice text, char **ret, struct err *err)
 {
 	if (text.n && memchr(text.p, '\0', text.n))
-		return err_set(err, -EINVAL, "it is no text");
+		return err_set(err, -EINVAL, "the file is not text");
 	*ret = text.n ? xstrndup((const char *)text.p, text.n) : xstrdup("");
 	return 0;
 }
@@ -172,7 +172,7 @@ int clean_settings(const char *name, struct slice text, const char *const *drop,
 	int r;
 
 	if (text.n > CLEAN_MAX_BYTES)
-		return err_set(err, -E2BIG, "it is larger than %u bytes", CLEAN_MAX_BYTES);
+		return err_set(err, -E2BIG, "the file is larger than %u bytes", CLEAN_MAX_BYTES);
 	if (ends_clean(name, ".json"))
 		r = clean_json(&c, text, &out, err);
 	else if (ends_clean(name, ".toml"))
@@ -182,7 +182,8 @@ int clean_settings(const char *name, struct slice text, const char *const *drop,
 	if (r < 0)
 		return r;
 	if (shape_has_secret(slice_from_str(out)))
-		return err_set(err, -EPERM, "something in it is shaped like a credential");
+		return err_set(
+			err, -EPERM, "the file contains a text that looks like a credential");
 	*ret = TAKE(out);
 	return 0;
 }

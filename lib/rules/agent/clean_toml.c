@@ -161,7 +161,7 @@ static int judge_line(struct toml *t, struct slice line, struct err *err)
 	if (!t->found[0])
 		return 1;
 	if (inside)
-		return err_set(err, -EPERM, "'%s' stands in the middle of a value", t->found);
+		return err_set(err, -EPERM, "'%s' is in the middle of a value", t->found);
 	t->c->told(t->c->arg, t->found);
 	t->cut = true;
 	return 0;
@@ -174,7 +174,7 @@ int clean_toml(const struct clean *c, struct slice text, char **ret, struct err 
 	size_t n = 0;
 
 	if (text.n && memchr(text.p, '\0', text.n))
-		return err_set(err, -EINVAL, "it is no text");
+		return err_set(err, -EINVAL, "the file is not text");
 	out = xmalloc(text.n + 2);
 	while (text.n) {
 		const uint8_t *end = memchr(text.p, '\n', text.n);

@@ -75,7 +75,7 @@ static int remove_torn(struct audit *a, struct err *err)
 		return 0;
 	if (ftruncate(a->fd, (off_t)a->size) < 0)
 		return err_errno(
-			err, -errno, "removing a half-written audit record of %s", a->sandbox);
+			err, -errno, "cannot remove a half-written audit record of %s", a->sandbox);
 	a->is_torn = false;
 	a->allocated = 0;
 	return 0;
@@ -109,7 +109,7 @@ int audit_put(struct audit *a, struct slice bytes, const struct audit_tip *tip, 
 		r = n < 0 ? -errno : -ENOSPC;
 		a->is_torn = true;
 		(void)remove_torn(a, NULL);
-		return err_errno(err, r, "writing the audit log of %s", a->sandbox);
+		return err_errno(err, r, "cannot write the audit log of %s", a->sandbox);
 	}
 	commit_audit(a, bytes, tip);
 	return 0;
@@ -124,7 +124,7 @@ static int keep_head(struct audit *a, struct err *err)
 	if (fdatasync(a->fd) < 0) {
 		/* The kernel may have dropped the pages: a second try would lie. */
 		a->failed = -errno;
-		return err_errno(err, a->failed, "syncing the audit log of %s", a->sandbox);
+		return err_errno(err, a->failed, "cannot sync the audit log of %s", a->sandbox);
 	}
 	r = file_save(a->kept_path, slice_of(a->head, a->n_head), err);
 	if (audit_is_no_space(r) && audit_room_keep_head(a) == 0)
@@ -141,9 +141,8 @@ static int check_usable(struct audit *a, struct err *err)
 	int r;
 
 	if (a->failed)
-		return err_errno(err, a->failed,
-			"the audit log of %s could not be synced; it must be opened anew",
-			a->sandbox);
+		return err_errno(
+			err, a->failed, "cannot sync the audit log of %s: reopen it", a->sandbox);
 	r = remove_torn(a, err);
 	if (r < 0)
 		return r;
@@ -159,7 +158,7 @@ static int put_head(struct audit *a, struct err *err)
 
 	r = audit_seal_head(a, &tip, &wr);
 	if (r < 0)
-		return err_errno(err, r, "signing a head of the audit log of %s", a->sandbox);
+		return err_errno(err, r, "cannot sign a head of the audit log of %s", a->sandbox);
 	return audit_put(a, slice_of(buf, wr.n), &tip, err);
 }
 
@@ -217,10 +216,10 @@ static int put_event(struct audit *a, const struct audit_event *ev, struct err *
 	if (r == 0 && is_head_due(a, &tip))
 		r = audit_seal_head(a, &tip, &wr);
 	if (r < 0)
-		return err_errno(err, r, "making an audit record of %s", a->sandbox);
+		return err_errno(err, r, "cannot encode an audit record of %s", a->sandbox);
 	r = audit_room_take(a, wr.n);
 	if (r < 0 && is_bounded(ev->kind))
-		return err_errno(err, r, "writing the audit log of %s", a->sandbox);
+		return err_errno(err, r, "cannot write the audit log of %s", a->sandbox);
 	return audit_put(a, slice_of(buf, wr.n), &tip, err);
 }
 
@@ -234,7 +233,7 @@ static void say_full(struct audit *a, const char *size)
 	if (a->is_full_said)
 		return;
 	(void)snprintf(why, sizeof(why),
-		"the log has reached audit.max-size (%s): what follows is refused, unrecorded",
+		"the log has reached audit.max-size (%s): further requests are denied without a record",
 		size);
 	ev.reason = slice_from_str(why);
 	a->is_full_said = put_event(a, &ev, NULL) == 0;
@@ -250,8 +249,7 @@ static int refuse_full(struct audit *a, struct err *err)
 	str_from_size(a->max_bytes, size, sizeof(size));
 	say_full(a, size);
 	return err_set(err, -EDQUOT,
-		"it has reached audit.max-size (%s); to make room: sbx settings set audit.max-size "
-		"%llu%c",
+		"the log has reached audit.max-size (%s); to increase it: sbx settings set audit.max-size %llu%c",
 		size, (unsigned long long)(mib % 1024 ? mib : mib / 1024), mib % 1024 ? 'm' : 'g');
 }
 

@@ -9,26 +9,26 @@ static const struct {
 	const char *name, *text;
 } bad_names[] = {
 	[AUDIT_OK] = {"ok", ""},
-	[AUDIT_BAD_FORM] = {"form", "is not a record in its one encoding"},
-	[AUDIT_BAD_HASH] = {"hash", "was changed: its hash is not that of its bytes"},
-	[AUDIT_BAD_ORDER] = {"order", "is missing or out of order: another number stands here"},
-	[AUDIT_BAD_CHAIN] = {"chain", "does not continue the record before it"},
-	[AUDIT_BAD_SIGNATURE] = {"signature", "is a head that the key did not sign: a record since "
-					      "the last good head was changed"},
-	[AUDIT_NO_HEAD] = {"missing-head", "should have had a signed head before it"},
-	[AUDIT_BAD_SEGMENT] = {"segment", "is not what a file of this number begins with"},
+	[AUDIT_BAD_FORM] = {"form", "is not in canonical encoding"},
+	[AUDIT_BAD_HASH] = {"hash", "was changed: its hash does not match"},
+	[AUDIT_BAD_ORDER] = {"order", "is missing or out of order: found another number"},
+	[AUDIT_BAD_CHAIN] = {"chain", "does not continue the previous record"},
+	[AUDIT_BAD_SIGNATURE] = {"signature",
+		"is a checkpoint without a valid signature: a record since the last valid checkpoint was changed"},
+	[AUDIT_NO_HEAD] = {"missing-head", "requires a signed checkpoint before it"},
+	[AUDIT_BAD_SEGMENT] = {"segment", "is not the first record of a file with this number"},
 	[AUDIT_NO_SEGMENT] = {"missing-segment", "should be in a file that is missing"},
 	[AUDIT_ROLLBACK] = {"rollback",
-		"is not the one that the kept head vouches for: the log was set back"},
-	[AUDIT_BAD_KEPT_HEAD] = {"kept-head", "has no kept head of this log signed by this key"},
-	[AUDIT_OTHER_KEY] = {"other-key", "was made with the key of another installation"},
+		"does not match the stored checkpoint: the log was rolled back"},
+	[AUDIT_BAD_KEPT_HEAD] = {"kept-head", "has no stored checkpoint signed by this key"},
+	[AUDIT_OTHER_KEY] = {"other-key", "was signed with the key of another installation"},
 	[AUDIT_FOREIGN] = {"foreign", "belongs to another log"},
-	[AUDIT_TORN_TAIL] = {"torn-tail", "is cut off in its middle"},
+	[AUDIT_TORN_TAIL] = {"torn-tail", "is truncated"},
 	[AUDIT_BAD_CUT] = {"cut", "has a pruning record that this key did not sign for this log"},
 	[AUDIT_OLD_CUT] = {"cut-rollback",
-		"begins before the last pruning that the log of sbxd records: it was set back"},
+		"begins before the last pruning that the log of sbxd records: the log was rolled back"},
 };
-static_assert(ARRAY_LEN(bad_names) == AUDIT_N_BAD, "every fault has a name");
+static_assert(ARRAY_LEN(bad_names) == AUDIT_N_BAD, "one text per fault");
 
 const char *audit_bad_text(enum audit_bad bad)
 {

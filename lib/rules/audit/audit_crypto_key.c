@@ -77,20 +77,20 @@ static int read_key(const char *path, struct audit_key *k, struct err *err)
 	ssize_t n;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "cannot open %s", path);
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot access %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
 		return err_set(err, -EPERM,
-			"%s may be read by others (mode %o): it signs the audit logs\n"
+			"the audit key %s is readable by other users (mode %o)\n"
 			"  try: chmod 600 %s",
 			path, (unsigned)st.st_mode & 07777, path);
 	n = fd_read_full(fd, k->seed, AUDIT_KEY_LEN + 1);
 	if (n < 0)
-		return err_errno(err, (int)n, "reading %s", path);
+		return err_errno(err, (int)n, "cannot read %s", path);
 	if (n != AUDIT_KEY_LEN)
 		return err_set(
-			err, -EBADMSG, "%s is damaged: it has not %d bytes", path, AUDIT_KEY_LEN);
+			err, -EBADMSG, "%s is corrupt: expected %d bytes", path, AUDIT_KEY_LEN);
 	return audit_seed_pub(k->seed, &k->pub);
 }
 
@@ -115,12 +115,12 @@ static int make_key(const char *path, struct audit_key *k, struct err *err)
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making %s", temp);
+		return err_errno(err, -errno, "cannot create %s", temp);
 	r = write_seed(fd, k);
 	if (r == 0 && link(temp, path) < 0 && errno != EEXIST)
 		r = -errno;
 	(void)unlink(temp);
-	return r < 0 ? err_errno(err, r, "making the key %s", path) : read_key(path, k, err);
+	return r < 0 ? err_errno(err, r, "cannot create the key %s", path) : read_key(path, k, err);
 }
 
 /* key.pub also says that there was a key: it is saved before any log is signed with it. */
@@ -144,8 +144,9 @@ static int load_pub_file(const char *path, struct audit_pub *ret, struct err *er
 		return r;
 	if (n != 2 * AUDIT_KEY_LEN + 1 || text[n - 1] != '\n' ||
 		hex_decode(slice_of(text, n - 1), ret->b) < 0)
-		return err_set(err, -EBADMSG, "%s is no public key: %d hex digits and a newline",
-			path, 2 * AUDIT_KEY_LEN);
+		return err_set(err, -EBADMSG,
+			"%s is not a public key: expected %d hex digits and a newline", path,
+			2 * AUDIT_KEY_LEN);
 	return 0;
 }
 
@@ -160,8 +161,7 @@ static int check_pub(const char *dir, const struct audit_key *k, struct err *err
 		return save_pub(path, &k->pub, err);
 	if (r == 0 && memcmp(&pub, &k->pub, sizeof(pub)) != 0)
 		return err_set(err, -EBADMSG,
-			"%s/key and %s/key.pub do not belong together: one of them was replaced",
-			dir, dir);
+			"%s/key and %s/key.pub do not match: one of them was replaced", dir, dir);
 	return r;
 }
 
@@ -180,8 +180,7 @@ static int load_or_make(const char *dir, struct audit_key *k, struct err *err)
 	r = read_key(path, k, err);
 	if (r == -ENOENT)
 		return err_set(err, -ENOKEY,
-			"%s is gone, and the logs here were signed with it\n"
-			"  try: put it back; or move %s away and begin anew",
+			"the audit key %s was removed, and existing logs were signed with it: restore it, or move %s away to begin new logs",
 			path, dir);
 	return r;
 }
@@ -196,7 +195,7 @@ int audit_key_load(const char *dir, struct audit_key **ret, struct err *err)
 		return r;
 	r = alloc_page(k);
 	if (r < 0)
-		return err_errno(err, r, "a page for the key");
+		return err_errno(err, r, "cannot allocate memory for the key");
 	r = load_or_make(dir, k, err);
 	if (r < 0)
 		return r;
@@ -214,7 +213,7 @@ int audit_pub_load(const char *dir, struct audit_pub *ret, struct err *err)
 
 	r = load_pub_file(path, ret, err);
 	if (r == -ENOENT)
-		return err_set(err, -ENOENT,
-			"no audit key in %s: nothing was ever written to an audit log here", dir);
+		return err_set(
+			err, -ENOENT, "no audit key in %s: no audit log was written yet", dir);
 	return r;
 }

@@ -46,7 +46,7 @@ static int add_folder(const char *dir, mode_t kind, struct audit_list *l, struct
 	if (!d && errno == ENOENT)
 		return 0;
 	if (!d)
-		return err_errno(err, -errno, "reading %s", dir);
+		return err_errno(err, -errno, "cannot read %s", dir);
 	while (l->n < AUDIT_LIST_MAX && (e = dir_next(d)))
 		if (is_log_name(e->d_name) && is_kind(dirfd(d), e->d_name, kind))
 			add_list(l, e->d_name);

@@ -36,11 +36,11 @@ static int open_segment(struct audit *a, uint64_t number, struct err *err)
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_size != 0)
-		return err_set(err, -EEXIST, "%s is there already and not empty", path);
+		return err_set(err, -EEXIST, "%s already exists and is not empty", path);
 	r = audit_sync_folder(a->dir);
-	return r < 0 ? err_errno(err, r, "syncing %s", a->dir) : TAKE_FD(fd);
+	return r < 0 ? err_errno(err, r, "cannot sync %s", a->dir) : TAKE_FD(fd);
 }
 
 /* The log's first record with its head, or the first record of another segment. */
@@ -61,7 +61,7 @@ static int put_first(struct audit *a, uint64_t number, struct err *err)
 	if (r == 0 && number == 1)
 		r = audit_seal_head(a, &tip, &wr);
 	if (r < 0)
-		return err_errno(err, r, "beginning the audit log of %s", a->sandbox);
+		return err_errno(err, r, "cannot begin the audit log of %s", a->sandbox);
 	return audit_put(a, slice_of(buf, wr.n), &tip, err);
 }
 
@@ -99,7 +99,7 @@ static int begin_log(struct audit *a, struct err *err)
 	int r;
 
 	if (getrandom(a->log, sizeof(a->log), 0) != sizeof(a->log))
-		return err_set(err, -EIO, "no random bytes for the id of a log");
+		return err_set(err, -EIO, "cannot generate the id of a log");
 	a->tip = (struct audit_tip){.next_seq = 1};
 	r = audit_begin_segment(a, 1, err);
 	return r < 0 ? r : audit_sync(a, err);
@@ -121,7 +121,7 @@ static int copy_tail(struct audit *a, uint64_t number, int fd, uint64_t from, st
 		r = n < 0 ? (int)n : fd_write_all(out, buf, (size_t)n);
 	if (r == 0 && fsync(out) < 0)
 		r = -errno;
-	return r < 0 ? err_errno(err, r, "moving the torn end of a log to %s", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot move the incomplete end of a log to %s", path) : 0;
 }
 
 static int cut_tail(
@@ -133,13 +133,13 @@ static int cut_tail(
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot access %s", path);
 	*ret_cut = (uint64_t)st.st_size - from;
 	if (*ret_cut == 0)
 		return 0;
 	r = copy_tail(a, number, fd, from, err);
 	if (r == 0 && (ftruncate(fd, (off_t)from) < 0 || fdatasync(fd) < 0))
-		r = err_errno(err, -errno, "cutting %s", path);
+		r = err_errno(err, -errno, "cannot truncate %s", path);
 	return r;
 }
 
@@ -154,7 +154,7 @@ static int put_recovered(struct audit *a, uint64_t cut, struct err *err)
 
 	(void)snprintf(why, sizeof(why),
 		"the log was not closed: %u records were not signed, %" PRIu64
-		" bytes were no record",
+		" bytes were incomplete",
 		tip.n_unsigned, cut);
 	rec.ev.reason = slice_from_str(why);
 	rec.ev.count = cut;
@@ -164,7 +164,7 @@ static int put_recovered(struct audit *a, uint64_t cut, struct err *err)
 	if (r == 0)
 		r = audit_put(a, slice_of(buf, wr.n), &tip, err);
 	if (r < 0)
-		return err_wrap(err, r, "repairing the audit log of %s", a->sandbox);
+		return err_wrap(err, r, "cannot repair the audit log of %s", a->sandbox);
 	return audit_sync(a, err);
 }
 
@@ -194,7 +194,7 @@ static int walk_open(
 	fd_close(&a->fd);
 	a->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 	if (a->fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	audit_chain_init(c, &expect);
 	r = audit_chain_segment(c, number);
 	if (r == 0)
@@ -202,7 +202,7 @@ static int walk_open(
 	if (r == 0)
 		r = audit_chain_end(c);
 	if (r < 0 && r != -EBADMSG)
-		return err_errno(err, r, "reading %s", path);
+		return err_errno(err, r, "cannot read %s", path);
 	return 0;
 }
 
@@ -308,7 +308,7 @@ static int lock_log(struct audit *a, struct err *err)
 	a->lock = file_lock(path, 0, err);
 	if (a->lock == -EBUSY)
 		return err_set(
-			err, -EBUSY, "another process writes the audit log of %s", a->sandbox);
+			err, -EBUSY, "another process is writing the audit log of %s", a->sandbox);
 	return MIN(a->lock, 0);
 }
 
@@ -318,7 +318,7 @@ static int check_options(const struct audit_options *o, struct err *err)
 
 	if (!audit_is_word(id) || memchr(id.p, '.', id.n) || memchr(id.p, ':', id.n) ||
 		slice_eq_str(id, "heads") || slice_eq_str(id, "cuts") || slice_eq_str(id, "key"))
-		return err_set(err, -EINVAL, "no audit log can have the name \"%s\"", o->sandbox);
+		return err_set(err, -EINVAL, "invalid audit log name \"%s\"", o->sandbox);
 	if (strlen(o->name) > AUDIT_MAX_NAME || o->head_records > AUDIT_HEAD_RECORDS)
 		return err_set(err, -EINVAL, "a name or number of the audit log is too large");
 	return 0;

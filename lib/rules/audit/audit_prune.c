@@ -39,7 +39,7 @@ static void prune_done(struct prune *p)
 static int refuse_prune(const struct prune *p, struct err *err)
 {
 	return err_set(err, -EBADMSG,
-		"the audit log of %s cannot be pruned: it is damaged; nothing was removed\n"
+		"cannot prune the audit log of %s: it is corrupt, and nothing was removed\n"
 		"  try: sbx audit verify %s",
 		p->o->sandbox, p->o->sandbox);
 }
@@ -93,7 +93,7 @@ static int size_of(const struct prune *p, uint64_t number, uint64_t *ret, struct
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? refuse_prune(p, err)
-				       : err_errno(err, -errno, "reading %s", path);
+				       : err_errno(err, -errno, "cannot read %s", path);
 	*ret = (uint64_t)st.st_size;
 	return 0;
 }
@@ -242,7 +242,7 @@ static int check_begin_of(struct prune *p, const struct audit_cut *cut, struct e
 		return fd == -ENOENT ? refuse_prune(p, err) : fd;
 	n = fd_read_full(fd, p->buf, AUDIT_MAX_RECORD);
 	if (n < 0 || fsync(fd) < 0)
-		return err_errno(err, n < 0 ? (int)n : -errno, "reading %s", path);
+		return err_errno(err, n < 0 ? (int)n : -errno, "cannot read %s", path);
 	line = first_line(slice_of(p->buf, (size_t)n));
 	if (audit_record_decode(line, p->rec) < 0 || !is_hash_right(line, rec) ||
 		rec->ev.kind != AUDIT_KIND_SEGMENT || rec->segment != p->keep ||
@@ -263,7 +263,8 @@ static int save_cut(const struct prune *p, struct audit_cut *cut, struct err *er
 	if (r < 0)
 		return r;
 	r = audit_cut_encode(&wr, cut, p->o->key);
-	return r < 0 ? err_errno(err, r, "signing the cut of the audit log of %s", p->o->sandbox)
+	return r < 0 ? err_errno(err, r, "cannot sign the pruning of the audit log of %s",
+			       p->o->sandbox)
 		     : file_save(path, slice_of(buf, wr.n), err);
 }
 
@@ -288,10 +289,10 @@ static int remove_before(const struct prune *p, uint64_t keep, struct err *err)
 		AUTO_FREE char *path = audit_segment_path(p->dir, from);
 
 		if (unlink(path) < 0)
-			return err_errno(err, -errno, "removing %s", path);
+			return err_errno(err, -errno, "cannot remove %s", path);
 	}
 	r = audit_sync_folder(p->dir);
-	return r < 0 ? err_errno(err, r, "syncing %s", p->dir) : 0;
+	return r < 0 ? err_errno(err, r, "cannot sync %s", p->dir) : 0;
 }
 
 /* With the first segment to keep on the disk, from the check to the removal. */

@@ -46,7 +46,7 @@ int audit_last_segment(const char *dir, uint64_t *ret, struct err *err)
 	uint64_t last = 0;
 
 	if (!d && errno != ENOENT)
-		return err_errno(err, -errno, "reading %s", dir);
+		return err_errno(err, -errno, "cannot read %s", dir);
 	while ((e = dir_next(d)))
 		last = MAX(last, segment_number(e->d_name));
 	*ret = last;
@@ -61,7 +61,7 @@ int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err)
 	uint64_t sum = 0;
 
 	if (!d)
-		return err_errno(err, -errno, "reading %s", dir);
+		return err_errno(err, -errno, "cannot read %s", dir);
 	while ((e = dir_next(d)))
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISREG(st.st_mode))
@@ -129,7 +129,7 @@ int audit_reader_open(const char *dir, const char *sandbox, const struct audit_e
 	int r;
 
 	if (!audit_is_word(slice_from_str(sandbox)))
-		return err_set(err, -ENOENT, "no audit log \"%s\"", sandbox);
+		return err_set(err, -ENOENT, "audit log \"%s\" not found", sandbox);
 	r = audit_load_kept(kept_path, &kept, &n, err);
 	if (r < 0 && r != -ENOENT && r != -EFBIG)
 		return r;
@@ -182,7 +182,7 @@ static int open_file(struct audit_reader *rd, struct err *err)
 	AUTO_FREE char *path = audit_segment_path(rd->dir, rd->segment);
 
 	rd->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return rd->fd < 0 && errno != ENOENT ? err_errno(err, -errno, "opening %s", path) : 0;
+	return rd->fd < 0 && errno != ENOENT ? err_errno(err, -errno, "cannot open %s", path) : 0;
 }
 
 /* 1: open, 0: it is not there yet, < 0: it is missing, or something failed. */
@@ -247,7 +247,7 @@ static int say_read(const char *sandbox, const struct audit_report *rep, struct 
 		return err_set(
 			err, -EBADMSG, "the audit log of %s %s", sandbox, audit_bad_text(rep->bad));
 	return err_set(err, -EBADMSG,
-		"the audit log of %s is not good: record %" PRIu64 " (segment %" PRIu64
+		"the audit log of %s is not valid: record %" PRIu64 " (segment %" PRIu64
 		", byte %" PRIu64 ") %s",
 		sandbox, rep->seq, rep->segment, rep->offset, audit_bad_text(rep->bad));
 }
@@ -269,7 +269,7 @@ static int verify_once(const char *dir, const char *sandbox, const struct audit_
 	}
 	if (r == 0 && !rd->chain.is_begun && !rd->chain.has_kept && access(rd->dir, F_OK) < 0 &&
 		access(rd->cut_path, F_OK) < 0)
-		r = err_set(err, -ENOENT, "there is no audit log of %s", sandbox);
+		r = err_set(err, -ENOENT, "the audit log of %s does not exist", sandbox);
 	if (r == 0)
 		r = audit_chain_end(&rd->chain);
 	*ret = rd->chain.report;

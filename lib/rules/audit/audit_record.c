@@ -52,14 +52,14 @@ static const char *const kind_names[] = {
 	[AUDIT_KIND_APPROVAL] = "approval",
 	[AUDIT_KIND_SIGNATURE] = "signature",
 };
-static_assert(ARRAY_LEN(kind_names) == AUDIT_N_KINDS, "every kind has a name");
+static_assert(ARRAY_LEN(kind_names) == AUDIT_N_KINDS, "one name per kind");
 
 static const char *const verdict_names[] = {
 	[AUDIT_NONE] = "",
 	[AUDIT_ALLOW] = "allow",
 	[AUDIT_DENY] = "deny",
 };
-static_assert(ARRAY_LEN(verdict_names) == AUDIT_N_VERDICTS, "every verdict has a name");
+static_assert(ARRAY_LEN(verdict_names) == AUDIT_N_VERDICTS, "one name per verdict");
 
 const char *audit_kind_name(enum audit_kind kind)
 {

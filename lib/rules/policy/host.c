@@ -140,13 +140,12 @@ static int take_v6(struct slice s, struct host *ret, struct err *err)
 
 	if (s.p[0] == '[') {
 		if (s.p[s.n - 1] != ']')
-			return err_set(
-				err, -EINVAL, "the host begins with '[' and does not end with ']'");
+			return err_set(err, -EINVAL, "missing ']' at the end of the host");
 		s = slice_of(s.p + 1, s.n - 2);
 	}
 	if (memchr(s.p, '%', s.n))
-		return err_set(err, -EINVAL,
-			"the host is an address with a zone, which means nothing here");
+		return err_set(
+			err, -EINVAL, "the host is an address with a zone, which is not supported");
 	if (!memchr(s.p, ':', s.n) || addr_parse(s, &a) < 0)
 		return err_set(err, -EINVAL, "the host is not a well-formed IPv6 address");
 	host_from_addr(&a, ret);
@@ -172,8 +171,8 @@ int host_from_wire(struct slice text, struct host *ret, struct err *err)
 		struct addr a;
 
 		if (parse_numbers(host_slice(&h), &a) < 0)
-			return err_set(
-				err, -EINVAL, "the host ends in a number and is no IPv4 address");
+			return err_set(err, -EINVAL,
+				"the host ends in a number and is not an IPv4 address");
 		host_from_addr(&a, &h);
 	}
 	*ret = h;

@@ -48,7 +48,8 @@ static int parse_ports(struct slice s, struct netrule_ports *ret, struct err *er
 		return err_set(err, -EINVAL,
 			"the port is not a number from 1 to 65535, nor a range such as 8000-9000");
 	if (ret->lo > ret->hi)
-		return err_set(err, -EINVAL, "the range of ports ends before it begins");
+		return err_set(
+			err, -EINVAL, "the last port of the range is smaller than the first");
 	return 0;
 }
 
@@ -59,19 +60,18 @@ static int parse_prefix(struct slice s, const struct addr *a, struct netrule *re
 	struct addr_net net;
 
 	if (s.n == 0 || s.n > 3 || (s.n > 1 && s.p[0] == '0'))
-		return err_set(err, -EINVAL, "the length behind '/' is not a number");
+		return err_set(err, -EINVAL, "the prefix length is not a number");
 	for (size_t i = 0; i < s.n; i++) {
 		if (s.p[i] < '0' || s.p[i] > '9')
-			return err_set(err, -EINVAL, "the length behind '/' is not a number");
+			return err_set(err, -EINVAL, "the prefix length is not a number");
 		v = v * 10 + (unsigned)(s.p[i] - '0');
 	}
 	if (v > a->n * 8u)
-		return err_set(err, -EINVAL, "the length behind '/' is more than %u", a->n * 8u);
+		return err_set(err, -EINVAL, "the prefix length is larger than %u", a->n * 8u);
 	net = addr_net_of(a, (uint8_t)v);
 	addr_print(&net.addr, text);
 	if (!addr_eq(&net.addr, a))
-		return err_set(
-			err, -EINVAL, "the network begins at %s: write %s/%u", text, text, v);
+		return err_set(err, -EINVAL, "the network begins at %s: use %s/%u", text, text, v);
 	ret->net = net;
 	return 0;
 }
@@ -88,7 +88,7 @@ static int take_addr(struct slice s, struct netrule *ret, struct err *err)
 		return err_set(err, -EINVAL, "not a well-formed address");
 	if (a.n == 4 && memchr(head.p, ':', head.n)) {
 		addr_print(&a, text);
-		return err_set(err, -EINVAL, "an IPv4 address in IPv6 spelling: write %s", text);
+		return err_set(err, -EINVAL, "an IPv4 address in IPv6 notation: use %s", text);
 	}
 	ret->form = NETRULE_ADDR;
 	if (slash)
@@ -165,7 +165,7 @@ static int join_labels(
 			n_glob = n;
 	}
 	if (rest.n || i != names->n_labels)
-		return err_set(err, -EINVAL, "a letter of the host stands for a dot");
+		return err_set(err, -EINVAL, "a character of the host represents a dot");
 	ret->name = xstrndup(buf, n);
 	ret->n_name = (uint8_t)n;
 	ret->n_glob = (uint8_t)n_glob;
@@ -195,8 +195,8 @@ static int take_name(struct slice s, struct netrule *ret, struct err *err)
 	if (!h.is_addr)
 		return join_labels(&names, &h, ret, err);
 	if (ret->deep || !slice_eq(s, host_slice(&h)))
-		return err_set(err, -EINVAL, "a number is not a host name: write the address as %s",
-			h.name);
+		return err_set(
+			err, -EINVAL, "a number is not a host name: use the address %s", h.name);
 	return take_addr(s, ret, err);
 }
 
@@ -213,8 +213,7 @@ int netrule_parse(struct slice text, struct netrule *ret, struct err *err)
 	int r = 0;
 
 	if (text.n == 0 || text.n >= NETRULE_MAX_TEXT || host.n == 0)
-		return err_set(
-			err, -EINVAL, host.n ? "longer than 1199 bytes" : "no host is named");
+		return err_set(err, -EINVAL, host.n ? "longer than 1199 bytes" : "missing host");
 	if (memchr(host.p, '\\', host.n))
 		return err_set(err, -EINVAL, "'\\' is not allowed: there are no escapes");
 	if (at < text.n)
@@ -223,7 +222,7 @@ int netrule_parse(struct slice text, struct netrule *ret, struct err *err)
 		return r;
 	if (host.p[0] == '[' && memchr(host.p, ':', host.n)) {
 		if (host.p[host.n - 1] != ']')
-			return err_set(err, -EINVAL, "'[' of an address without ']' behind it");
+			return err_set(err, -EINVAL, "missing ']' after the address");
 		r = take_addr(slice_of(host.p + 1, host.n - 2), &nr, err);
 	} else if (memchr(host.p, ':', host.n) || is_v4_net(host)) {
 		r = take_addr(host, &nr, err);

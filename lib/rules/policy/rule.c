@@ -146,10 +146,10 @@ int rule_make(enum rule_effect effect, enum rule_kind kind, struct slice resourc
 static int set_word(char **to, const char *option, struct slice word, struct err *err)
 {
 	if (*to)
-		return err_set(err, -EINVAL, "'%s' is there twice", option);
+		return err_set(err, -EINVAL, "duplicate option '%s'", option);
 	if (!rule_is_word(word))
 		return err_set(err, -EINVAL,
-			"behind '%s' comes one word of letters, digits, '.', '-', '_' and ':'",
+			"expected one word of letters, digits, '.', '-', '_' and ':' after '%s'",
 			option);
 	*to = xstrndup((const char *)word.p, word.n);
 	return 0;
@@ -158,10 +158,10 @@ static int set_word(char **to, const char *option, struct slice word, struct err
 static int set_time(uint64_t *to, const char *option, struct slice word, struct err *err)
 {
 	if (*to)
-		return err_set(err, -EINVAL, "'%s' is there twice", option);
+		return err_set(err, -EINVAL, "duplicate option '%s'", option);
 	if (rule_parse_time(word, to) < 0)
 		return err_set(err, -EINVAL,
-			"behind '%s' comes a time such as 2026-12-31T23:59:59Z", option);
+			"expected a time such as 2026-12-31T23:59:59Z after '%s'", option);
 	return 0;
 }
 
@@ -171,7 +171,7 @@ static int take_option(struct rule *rule, struct slice word, struct slice *rest,
 
 	if (slice_eq_str(word, "for")) {
 		if (!slice_eq_str(conf_word(rest), "sandbox"))
-			return err_set(err, -EINVAL, "behind 'for' comes 'sandbox' and its name");
+			return err_set(err, -EINVAL, "expected 'sandbox' and a name after 'for'");
 		return set_word(&rule->sandbox, "for sandbox", conf_word(rest), err);
 	}
 	if (slice_eq_str(word, "until"))
@@ -184,7 +184,7 @@ static int take_option(struct rule *rule, struct slice word, struct slice *rest,
 		return set_time(&rule->created_ms, "created", conf_word(rest), err);
 	show_rule(word, shown, sizeof(shown));
 	return err_set(err, -EINVAL,
-		"'%s' is no option: there are 'for sandbox', 'until', 'id', 'from' and 'created'",
+		"unknown option '%s': expected 'for sandbox', 'until', 'id', 'from' or 'created'",
 		shown);
 }
 
@@ -197,13 +197,15 @@ int rule_parse(struct slice line, struct rule *ret, struct err *err)
 
 	show_rule(word, shown, sizeof(shown));
 	if (r < 0)
-		return err_set(err, -EINVAL, "'%s' is neither 'allow' nor 'deny'", shown);
+		return err_set(
+			err, -EINVAL, "unknown word '%s': expected 'allow' or 'deny'", shown);
 	rule.effect = (enum rule_effect)r;
 	word = conf_word(&line);
 	show_rule(word, shown, sizeof(shown));
 	r = find_kind(word);
 	if (r < 0)
-		return err_set(err, -EINVAL, "'%s' is no kind of rule: there is 'network'", shown);
+		return err_set(
+			err, -EINVAL, "unknown kind of rule '%s': expected 'network'", shown);
 	rule.kind = (enum rule_kind)r;
 	r = add_resources(&rule, conf_word(&line), err);
 	for (word = conf_word(&line); r == 0 && word.n; word = conf_word(&line))

@@ -47,8 +47,8 @@ static int take_comment(struct slice comment, char **ret, struct err *err)
 	if (comment.n == 0)
 		return 0;
 	if (!rule_is_comment(comment))
-		return err_set(err, -EINVAL, "the comment is longer than %d bytes or holds a tab",
-			RULE_MAX_COMMENT);
+		return err_set(err, -EINVAL,
+			"the comment is longer than %d bytes or contains a tab", RULE_MAX_COMMENT);
 	*ret = xstrndup((const char *)comment.p, comment.n);
 	return 0;
 }
@@ -60,11 +60,11 @@ static int take_group(struct reader *rd, struct slice name, struct slice comment
 	int r;
 
 	if (!rule_is_word(name))
-		return err_set(err, -EINVAL, "a group has one word as its name");
+		return err_set(err, -EINVAL, "invalid group name: expected one word");
 	for (size_t i = 0; i < rules->n_groups; i++)
 		if (slice_eq_str(name, rules->group[i].name))
-			return err_set(err, -EEXIST, "there is a group '%s' already",
-				rules->group[i].name);
+			return err_set(
+				err, -EEXIST, "group '%s' already exists", rules->group[i].name);
 	if (rules->n_groups == RULES_MAX_GROUPS)
 		return err_set(err, -E2BIG, "more than %d groups", RULES_MAX_GROUPS);
 	r = take_comment(comment, &group.comment, err);

@@ -10,7 +10,7 @@
 static int bad_keys(const char *word, size_t n, struct err *err)
 {
 	return err_set(err, -EINVAL,
-		"'%.*s' is no key: ctrl-X or one character, with commas between, or none",
+		"invalid key '%.*s': expected a comma-separated list of ctrl-X or single characters, or none",
 		(int)MIN(n, (size_t)40), word);
 }
 

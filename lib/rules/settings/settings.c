@@ -22,8 +22,7 @@ static int check_template(const char *value, struct err *err)
 	if (n > 63 ||
 		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") !=
 			n)
-		return err_set(
-			err, -EINVAL, "'%.80s' is no name of a template (sbx template ls)", value);
+		return err_set(err, -EINVAL, "invalid template name '%.80s'", value);
 	return 0;
 }
 
@@ -32,106 +31,102 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.type = SETTINGS_CHOICE,
 		.standard = "auto",
 		.choices = "auto|kvm|tcg",
-		.help = "what runs the VM: kvm, tcg (slow, not an isolation boundary) or auto (kvm "
-			"when it works, else an error)"},
+		.help = "accelerator: kvm, tcg (slow, not an isolation boundary) or auto (kvm "
+			"if it works, else an error)"},
 	[SETTINGS_VM_CPUS] = {.name = "vm.cpus",
 		.type = SETTINGS_NUMBER,
 		.standard = "0",
 		.max = 256,
-		.help = "CPUs of a new sandbox; 0 means as many as the host has"},
+		.help = "CPUs of a new sandbox; 0: the number of host CPUs"},
 	[SETTINGS_VM_MEMORY] = {.name = "vm.memory",
 		.type = SETTINGS_SIZE,
 		.standard = "0",
 		.min = 256ull << 20,
 		.max = 4ull << 40,
-		.help = "memory of a new sandbox, for example 2g; 0 means half of the host's, 512m "
-			"to 4g"},
+		.help = "memory of a new sandbox, for example 2g; 0: half of the host's memory, "
+			"512m to 4g"},
 	[SETTINGS_VM_DISK] = {.name = "vm.disk",
 		.type = SETTINGS_SIZE,
 		.standard = "0",
 		.min = 1ull << 30,
 		.max = 1ull << 40,
-		.help = "size of the root disk of a new sandbox, for example 40g; at least that of "
-			"its template; 0 means the size of the template's"},
+		.help = "root disk size of a new sandbox, for example 40g, at least that of its "
+			"template; 0: the size of the template's disk"},
 	[SETTINGS_VM_IDLE_TIMEOUT] = {.name = "vm.idle-timeout",
 		.type = SETTINGS_SECONDS,
 		.standard = "0",
 		.min = 1,
 		.max = 365ull * 24 * 3600,
-		.help = "a new sandbox is suspended after so long without a session and without "
-			"work, for example 30m; 0 means never"},
+		.help = "suspend a new sandbox after this time without activity, for example "
+			"30m; 0 disables it"},
 	[SETTINGS_DISK_RESERVE] = {.name = "disk.reserve",
 		.type = SETTINGS_SIZE,
 		.standard = "256m",
 		.min = 1ull << 20,
 		.max = 1ull << 50,
-		.help = "free space of the host's disk below which a sandbox that writes is "
-			"paused, "
-			"for example 1g, at most a tenth of the file system; 0 means none"},
+		.help = "free host disk space below which a writing sandbox is paused, for "
+			"example 1g, at most a tenth of the file system; 0 disables it"},
 	[SETTINGS_STOP_TIMEOUT] = {.name = "stop.timeout",
 		.type = SETTINGS_SECONDS,
 		.standard = "10s",
 		.max = 3600,
-		.help = "how long a stop waits for the guest before it is killed, for example 30s"},
+		.help = "time to wait for a clean shutdown before the sandbox is killed, for "
+			"example 30s"},
 	[SETTINGS_SHARE_SPECIAL_FILES] = {.name = "share.special-files",
 		.type = SETTINGS_CHOICE,
 		.standard = "false",
 		.choices = "true|false",
-		.help = "whether programs in a sandbox may create FIFOs and sockets in a "
-			"workspace; "
-			"applies when a sandbox is started"},
+		.help = "whether programs in a sandbox can create FIFOs and sockets in a "
+			"workspace; applies at the next start"},
 	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = settings_net_check_pins,
-		.help = "where a host is found instead of asking DNS: HOST:PORT=ADDR:PORT, with "
-			"commas between; the policy still decides by the host's name"},
+		.help = "addresses to use instead of DNS: comma-separated HOST:PORT=ADDR:PORT; "
+			"the policy still applies to the host name"},
 	[SETTINGS_NETWORK_EXTRA_CA] = {.name = "network.extra-ca",
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = settings_net_check_ca,
-		.help = "a PEM file of further certificate authorities, for servers of your own; "
-			"it "
-			"is copied when it is set"},
+		.help = "PEM file of additional certificate authorities; copied when it is set"},
 	[SETTINGS_NETWORK_PROXY] = {.name = "network.proxy",
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = settings_net_check_proxy,
-		.help = "the HTTP proxy that leads out of your network: http://HOST:PORT"},
+		.help = "upstream HTTP proxy: http://HOST:PORT"},
 	[SETTINGS_AUDIT_MAX_SIZE] = {.name = "audit.max-size",
 		.type = SETTINGS_SIZE,
 		.standard = "1g",
 		.min = 1ull << 20,
 		.max = 1ull << 50,
-		.help = "how large the audit log of one sandbox may grow, for example 2g; then its "
-			"network is refused; 0 means no bound"},
+		.help = "maximum size of the audit log of a sandbox, for example 2g; at this "
+			"size its traffic is denied; 0: no limit"},
 	[SETTINGS_AUDIT_KEEP] = {.name = "audit.keep",
 		.type = SETTINGS_SECONDS,
 		.standard = "0",
 		.min = 3600,
 		.max = 100ull * 365 * 24 * 3600,
-		.help = "how long audit records are kept, for example 90d; older ones are removed "
-			"automatically, as sbx audit prune does; 0 means for ever"},
+		.help = "time to keep audit records, for example 90d; older ones are removed "
+			"automatically, as by sbx audit prune; 0: no limit"},
 	[SETTINGS_AUDIT_KEEP_SIZE] = {.name = "audit.keep-size",
 		.type = SETTINGS_SIZE,
 		.standard = "0",
 		.min = 1ull << 20,
 		.max = 1ull << 50,
-		.help = "how much of each audit log is kept, for example 500m; the oldest records "
-			"are removed automatically; 0 means all"},
+		.help = "size to keep of each audit log, for example 500m; the oldest records "
+			"are removed automatically; 0: no limit"},
 	[SETTINGS_CREDENTIALS_OAUTH] = {.name = "credentials.oauth",
 		.type = SETTINGS_CHOICE,
 		.standard = "true",
 		.choices = "true|false",
-		.help = "whether the tokens of a program that logs in inside a sandbox are kept on "
-			"the host; "
-			"false lets them into the sandbox"},
+		.help = "whether the tokens of a login inside a sandbox are stored on the host; "
+			"false: in the sandbox"},
 	[SETTINGS_CREDENTIALS_INTERCEPT] = {.name = "credentials.intercept",
 		.type = SETTINGS_CHOICE,
 		.standard = "false",
 		.choices = "true|false",
-		.help = "whether the hosts of every service are intercepted without a credential, "
-			"so that keys inside a sandbox are refused there; false: model APIs only"},
+		.help = "whether the hosts of every service are intercepted even without a "
+			"credential, so that keys inside a sandbox are denied; false: model APIs only"},
 	[SETTINGS_VAULT_KEY] = {.name = "vault.key",
 		.type = SETTINGS_CHOICE,
 		.standard = "auto",
@@ -145,8 +140,7 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.standard = "ask",
 		.choices = "ask|always|never",
 		.help = "whether the hosts that an agent needs are allowed for its new sandbox: "
-			"ask "
-			"on a terminal, always, or never; what a rule denies stays denied"},
+			"ask on a terminal, always, or never; deny rules still apply"},
 	[SETTINGS_GIT_IDENTITY] = {.name = "git.identity",
 		.type = SETTINGS_CHOICE,
 		.standard = "ask",
@@ -157,27 +151,25 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.type = SETTINGS_TEXT,
 		.standard = DETACH_STANDARD,
 		.check = detach_keys_check,
-		.help = "the keys that leave a session and let the agent go on, for example "
-			"ctrl-p,ctrl-q; none for no keys"},
+		.help = "keys that detach from a session, for example ctrl-p,ctrl-q; none "
+			"disables them"},
 	[SETTINGS_WARM_IMAGES] = {.name = "warm.images",
 		.type = SETTINGS_CHOICE,
 		.standard = "true",
 		.choices = "true|false",
-		.help = "whether a memory image is made in the background after a template was "
-			"booted with CPUs and memory that it has none for; later starts go on from "
-			"it instead of booting"},
+		.help = "whether a snapshot is created in the background after a template was "
+			"booted with new values of CPUs and memory; later starts restore it instead of booting"},
 	[SETTINGS_POOL_SIZE] = {.name = "pool.size",
 		.type = SETTINGS_NUMBER,
 		.standard = "0",
 		.max = 16,
-		.help = "how many machines are kept restored and waiting, so that a new sandbox "
-			"with vm.cpus and vm.memory need not be waited for; each holds memory; 0 "
-			"means none"},
+		.help = "number of restored VMs that wait for a new sandbox with vm.cpus and "
+			"vm.memory; each uses memory; 0 disables it"},
 	[SETTINGS_POOL_TEMPLATE] = {.name = "pool.template",
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = check_template,
-		.help = "the template of the machines that wait (pool.size); empty means debian"},
+		.help = "template of the waiting VMs (pool.size); empty: debian"},
 };
 
 static void list_keys(char *buf, size_t size)
@@ -200,7 +192,7 @@ int settings_find(const char *name, enum settings_id *ret_id, struct err *err)
 		}
 	}
 	list_keys(known, sizeof(known));
-	return err_set(err, -ENOENT, "there is no setting '%.60s' (there are %s)", name, known);
+	return err_set(err, -ENOENT, "unknown setting '%.60s': expected one of %s", name, known);
 }
 
 static bool is_choice(const char *choices, const char *value)
@@ -283,12 +275,12 @@ static int split_line(struct slice line, char *key, char *value, size_t size, st
 	if (line.n >= SETTINGS_MAX_LINE)
 		return err_set(err, -E2BIG, "longer than %d bytes", SETTINGS_MAX_LINE - 1);
 	if (line.n && memchr(line.p, 0, line.n))
-		return err_set(err, -EINVAL, "holds a NUL byte");
+		return err_set(err, -EINVAL, "contains a NUL byte");
 	if (s.n == 0 || s.p[0] == '#')
 		return 0;
 	eq = memchr(s.p, '=', s.n);
 	if (!eq)
-		return err_set(err, -EINVAL, "not 'key = value'");
+		return err_set(err, -EINVAL, "expected 'key = value'");
 	if (slice_to_cstr(slice_trim(slice_of(s.p, (size_t)(eq - s.p))), key, size) < 0 ||
 		slice_to_cstr(slice_trim(slice_of(eq + 1, s.n - (size_t)(eq - s.p) - 1)), value,
 			size) < 0)

@@ -21,7 +21,7 @@ static int lock_settings(struct err *err)
 	if (r < 0)
 		return r;
 	r = file_lock(path, SETTINGS_LOCK_MS, err);
-	return r == -EBUSY ? err_set(err, r, "another process changes the settings") : r;
+	return r == -EBUSY ? err_set(err, r, "another process is changing the settings") : r;
 }
 
 static bool is_line_of(struct slice line, const char *key)

@@ -39,7 +39,7 @@ static int parse_target(struct slice text, struct host *ret, uint16_t *ret_port,
 	int r = host_split(text, &name, ret_port, err);
 
 	if (r == 0 && *ret_port == 0)
-		return err_set(err, -EINVAL, "a port is missing");
+		return err_set(err, -EINVAL, "missing port");
 	return r < 0 ? r : host_from_wire(name, ret, err);
 }
 
@@ -59,7 +59,7 @@ static int parse_pin(struct slice entry, struct egress_pin *ret, struct err *err
 	int r;
 
 	if (!right.p)
-		return err_set(err, -EINVAL, "not HOST:PORT=ADDR:PORT");
+		return err_set(err, -EINVAL, "expected HOST:PORT=ADDR:PORT");
 	r = parse_target(left, &host, &ret->port, err);
 	if (r < 0)
 		return r;
@@ -70,7 +70,7 @@ static int parse_pin(struct slice entry, struct egress_pin *ret, struct err *err
 	if (ret->addr_port == 0)
 		return err_set(err, -EINVAL, "the address has no port");
 	if (addr_parse(without_brackets(name), &addr) < 0)
-		return err_set(err, -EINVAL, "what stands behind '=' is no IP address");
+		return err_set(err, -EINVAL, "invalid IP address after '='");
 	addr_print(&addr, ret->addr);
 	return 0;
 }
@@ -101,7 +101,7 @@ static int parse_pins(const char *value, struct egress_config *ret, struct err *
 				EGRESS_MAX_PINS);
 		r = parse_pin(entry, &ret->pins[ret->n_pins], err);
 		if (r == 0 && is_twice(ret))
-			r = err_set(err, -EINVAL, "this host and port is there twice");
+			r = err_set(err, -EINVAL, "duplicate host and port");
 		if (r < 0)
 			return err_wrap(err, r, "network.connect-to, entry '%.*s'",
 				(int)MIN(entry.n, 100u), (const char *)entry.p);
@@ -156,7 +156,8 @@ int settings_net_check_ca(const char *value, struct err *err)
 
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
-			return err_set(err, -EINVAL, "network.extra-ca holds a control character");
+			return err_set(
+				err, -EINVAL, "network.extra-ca contains a control character");
 	if (n && (value[0] != '/' || value[n - 1] == ' '))
 		return err_set(err, -EINVAL,
 			"network.extra-ca must be the absolute path of a file, not '%.60s'", value);
@@ -184,8 +185,9 @@ int settings_net_copy_ca(const char *path, int fd, struct err *err)
 	int r;
 
 	if (!path[0])
-		return unlink(to) < 0 && errno != ENOENT ? err_errno(err, -errno, "removing %s", to)
-							 : 0;
+		return unlink(to) < 0 && errno != ENOENT
+			       ? err_errno(err, -errno, "cannot remove %s", to)
+			       : 0;
 	r = file_read(fd, path, MAX_CA_BYTES, &text, &n, err);
 	if (r < 0)
 		return err_wrap(err, r, "network.extra-ca");

@@ -30,7 +30,7 @@ static const char *name_fault(const char *s, size_t min, size_t max)
 		return "must begin with a letter (a-z, A-Z) or a digit";
 	for (size_t i = 0; i < n; i++)
 		if (!is_alnum(s[i]) && s[i] != '.' && s[i] != '-')
-			return "may hold only letters, digits, '.' and '-'";
+			return "can contain only letters, digits, '.' and '-'";
 	if (s[n - 1] == '-' || s[n - 1] == '.')
 		return "must not end in '-' or '.'";
 	return NULL;
@@ -47,7 +47,8 @@ int spec_check_name(const char *name, struct err *err)
 		return err_set(err, -EINVAL, "the name 'default' is reserved");
 	if (spec_is_id(name))
 		return err_set(err, -EINVAL,
-			"the name '%s' is shaped like an id (12 hex digits); choose another", name);
+			"the name '%s' has the form of an id (12 hex digits): use another name",
+			name);
 	return 0;
 }
 
@@ -188,12 +189,13 @@ static int check_ssh(const struct spec_ssh *ssh, struct err *err)
 	if (r == 0 && ssh->askpass)
 		r = check_path("askpass", ssh->askpass, err);
 	if (r == 0 && ssh->confirm && !ssh->askpass)
-		return err_set(err, -EINVAL, "confirm of ssh_agent needs askpass");
+		return err_set(err, -EINVAL, "confirm of ssh_agent requires askpass");
 	for (size_t i = 0; r == 0 && i < ssh->n_keys; i++)
 		if (!ssh->keys[i][0] || strlen(ssh->keys[i]) > SPEC_MAX_SSH_KEY ||
 			!is_plain_text(ssh->keys[i]))
 			return err_set(err, -EINVAL,
-				"'%.80s' is no fingerprint or comment of an SSH key", ssh->keys[i]);
+				"invalid SSH key '%.80s': expected a fingerprint or comment",
+				ssh->keys[i]);
 	for (size_t i = 0; r == 0 && i < ssh->n_env; i++)
 		if (!is_env_name(ssh->env[i], strcspn(ssh->env[i], "=")) ||
 			!strchr(ssh->env[i], '=') || strlen(ssh->env[i]) > SPEC_MAX_PATH)
@@ -214,7 +216,8 @@ static int check_mounts(const struct spec *spec, struct err *err)
 
 		r = check_workspace(w, err);
 		if (r == 0 && (!str_starts(w->guest, SPEC_HOME "/") || w->file))
-			return err_set(err, -EINVAL, "a mount is a folder below " SPEC_HOME);
+			return err_set(
+				err, -EINVAL, "a mount must be a directory below " SPEC_HOME);
 	}
 	return r;
 }
@@ -226,7 +229,7 @@ static int check_only(const struct spec *spec, struct err *err)
 
 		if (!s[0] || strlen(s) > SPEC_MAX_RESOURCE || strpbrk(s, " ,#") ||
 			!is_plain_text(s))
-			return err_set(err, -EINVAL, "only '%.80s' is no resource", s);
+			return err_set(err, -EINVAL, "invalid resource '%.80s' in only", s);
 	}
 	return 0;
 }
@@ -259,12 +262,11 @@ int spec_check(const struct spec *spec, struct err *err)
 	if (r < 0)
 		return r;
 	if (!spec->id[0] || !spec->agent[0] || !spec->template[0] || !spec->cpus || !spec->memory)
-		return err_set(err, -EINVAL, "id, agent, template, cpus or memory is missing");
+		return err_set(err, -EINVAL, "missing id, agent, template, cpus or memory");
 	for (size_t i = 0; i < spec->n_workspaces; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(spec->workspaces[i].guest, spec->workspaces[k].guest) == 0)
-				return err_set(err, -EINVAL,
-					"two workspaces are at '%.200s' in the guest",
+				return err_set(err, -EINVAL, "duplicate guest path '%.200s'",
 					spec->workspaces[i].guest);
 	return 0;
 }

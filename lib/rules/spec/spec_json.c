@@ -62,7 +62,7 @@ static int get_ws_member(
 	bool is_flag = strcmp(key, "ro") == 0 || strcmp(key, "file") == 0;
 
 	if (!is_path && !is_flag)
-		return err_set(err, -EINVAL, "a workspace has no field '%.60s'", key);
+		return err_set(err, -EINVAL, "unknown field '%.60s' of a workspace", key);
 	if (is_path ? !json_is_string(v) : !json_is_boolean(v))
 		return err_set(err, -EINVAL, "%s of a workspace must be %s", key,
 			is_path ? "a string" : "true or false");
@@ -93,7 +93,7 @@ static int get_workspace(json_t *v, struct spec_workspace *w, struct err *err)
 			return r;
 	}
 	if (!w->host)
-		return err_set(err, -EINVAL, "a workspace needs host");
+		return err_set(err, -EINVAL, "missing host of a workspace");
 	if (!w->guest)
 		w->guest = xstrdup(w->host);
 	return 0;
@@ -188,7 +188,7 @@ static int get_ssh_member(const char *key, const json_t *v, struct spec_ssh *s, 
 		s->askpass = xstrdup(json_string_value(v));
 		return 0;
 	}
-	return err_set(err, -EINVAL, "ssh_agent has no such field '%.60s'", key);
+	return err_set(err, -EINVAL, "unknown field '%.60s' of ssh_agent", key);
 }
 
 static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
@@ -204,7 +204,7 @@ static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
 		if (r < 0)
 			return r;
 	}
-	return spec->ssh.socket ? 0 : err_set(err, -EINVAL, "ssh_agent needs socket");
+	return spec->ssh.socket ? 0 : err_set(err, -EINVAL, "missing socket of ssh_agent");
 }
 
 static int get_ports(const json_t *v, struct spec *spec, struct err *err)
@@ -234,7 +234,7 @@ static int get_env(const json_t *v, struct spec *spec, struct err *err)
 		if (!json_is_string(value))
 			return err_set(err, -EINVAL, "env %.60s must be a string", key);
 		if (!key[0] || strchr(key, '='))
-			return err_set(err, -EINVAL, "env '%.60s' is no proper name", key);
+			return err_set(err, -EINVAL, "invalid name '%.60s' in env", key);
 		spec->env[spec->n_env++] = xasprintf("%s=%s", key, json_string_value(value));
 	}
 	qsort(spec->env, spec->n_env, sizeof(char *), by_text);
@@ -275,7 +275,7 @@ static int get_field(const char *key, const json_t *v, struct spec *spec, struct
 		return f->max ? get_number(v, f, spec, err)
 			      : get_word(v, f->name, (char *)spec + f->at, f->size, err);
 	}
-	return err_set(err, -EINVAL, "there is no field '%.60s'", key);
+	return err_set(err, -EINVAL, "unknown field '%.60s'", key);
 }
 
 static int decode_object(json_t *root, struct spec *spec, struct err *err)
@@ -292,7 +292,7 @@ static int decode_object(json_t *root, struct spec *spec, struct err *err)
 			return r;
 	}
 	if (!spec->name[0])
-		return err_set(err, -EINVAL, "name is missing");
+		return err_set(err, -EINVAL, "missing name");
 	return spec_check_given(spec, err);
 }
 

@@ -46,10 +46,11 @@ static int get_ip(const char *text, struct spec_port *port, struct err *err)
 	enum addr_class class;
 
 	if (addr_parse(slice_from_str(text), &addr) < 0)
-		return err_set(err, -EINVAL, "host_ip '%.60s' is no address", text);
+		return err_set(err, -EINVAL, "invalid host_ip '%.60s'", text);
 	class = addr_classify(&addr, NULL);
 	if (class == ADDR_MULTICAST || class == ADDR_BROADCAST)
-		return err_set(err, -EINVAL, "host_ip '%.60s' is no address of one host", text);
+		return err_set(err, -EINVAL,
+			"invalid host_ip '%.60s': expected the address of one host", text);
 	addr_print(&addr, port->host_ip);
 	return 0;
 }
@@ -57,8 +58,7 @@ static int get_ip(const char *text, struct spec_port *port, struct err *err)
 static int get_protocol(const char *text, struct err *err)
 {
 	if (str_starts(text, "udp"))
-		return err_set(err, -EINVAL,
-			"%.8s cannot be published: only TCP is carried into a sandbox", text);
+		return err_set(err, -EINVAL, "cannot publish %.8s: only TCP is supported", text);
 	if (strcmp(text, "tcp") != 0 && strcmp(text, "tcp4") != 0 && strcmp(text, "tcp6") != 0)
 		return err_set(err, -EINVAL, "the protocol of a port must be tcp, tcp4 or tcp6");
 	return 0;
@@ -71,7 +71,7 @@ static int get_number(const char *key, const json_t *v, struct spec_port *port, 
 	json_int_t n = json_integer_value(v);
 
 	if (!is_host && strcmp(key, "sandbox_port") != 0)
-		return err_set(err, -EINVAL, "a port has no field '%.60s'", key);
+		return err_set(err, -EINVAL, "unknown field '%.60s' of a port", key);
 	if (!json_is_integer(v) || n < (is_host ? 0 : 1) || n > UINT16_MAX)
 		return err_set(err, -EINVAL, "%s must be a whole number from %d to 65535", key,
 			is_host ? 0 : 1);
@@ -98,7 +98,7 @@ static int get_port(json_t *v, struct spec_port *port, struct err *err)
 			return r;
 	}
 	if (!port->port)
-		return err_set(err, -EINVAL, "a port needs sandbox_port");
+		return err_set(err, -EINVAL, "missing sandbox_port of a port");
 	r = protocol ? get_protocol(protocol, err) : 0;
 	if (r < 0)
 		return r;
@@ -107,7 +107,7 @@ static int get_port(json_t *v, struct spec_port *port, struct err *err)
 	r = get_ip(ip, port, err);
 	if (r == 0 && protocol && strcmp(protocol, "tcp") != 0 &&
 		strcmp(protocol, spec_port_protocol(port)) != 0)
-		return err_set(err, -EINVAL, "%s is no address for %s", port->host_ip, protocol);
+		return err_set(err, -EINVAL, "invalid address %s for %s", port->host_ip, protocol);
 	return r;
 }
 

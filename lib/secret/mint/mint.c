@@ -66,7 +66,7 @@ static int end_start(struct mint *m, int r, struct mint **ret, struct err *err)
 		r = mint_ca_pieces(m);
 	if (r < 0) {
 		mint_free(m);
-		return fail_mint(err, r, "OpenSSL could not make the sandbox's CA");
+		return fail_mint(err, r, "OpenSSL cannot create the sandbox CA");
 	}
 	*ret = m;
 	return 0;
@@ -78,9 +78,9 @@ int mint_new(const char *id, uint64_t now, struct mint **ret, struct err *err)
 	int r = set_up_openssl();
 
 	if (r < 0)
-		return fail_mint(err, r, "OpenSSL does not start");
+		return fail_mint(err, r, "cannot initialize OpenSSL");
 	if (!is_id(slice_from_str(id)) || now < MINT_DAY || now > UINT32_MAX)
-		return err_set(err, -EINVAL, "not the id of a sandbox, or not a time of day");
+		return err_set(err, -EINVAL, "invalid sandbox id or time");
 	r = start_mint(slice_from_str(id), now - MINT_DAY, EVP_EC_gen("P-256"), &m);
 	if (r == 0)
 		r = mint_ca_make(m);
@@ -163,18 +163,20 @@ int mint_leaf(struct mint *m, const struct host *host, uint64_t now, struct slic
 	int r = 0;
 
 	if (host->n > HOST_MAX_NAME)
-		return err_set(err, -EINVAL, "not a canonical host: no certificate");
+		return err_set(err, -EINVAL,
+			"cannot issue a certificate: the host is not in canonical form");
 	if (now < m->not_before || now >= m->not_after)
 		return err_set(err, -EKEYEXPIRED,
-			"the clock is outside the time for which the sandbox's CA was made");
+			"the clock is outside the validity period of the sandbox CA");
 	e = mint_cache_find(&m->cache, host_slice(host));
 	if (!e || !is_fresh(m, e, now)) {
 		if (!is_canonical(host))
-			return err_set(err, -EINVAL, "not a canonical host: no certificate");
+			return err_set(err, -EINVAL,
+				"cannot issue a certificate: the host is not in canonical form");
 		r = make_leaf(m, host, now, &e);
 	}
 	if (r < 0)
-		return fail_mint(err, r, "OpenSSL could not sign a certificate");
+		return fail_mint(err, r, "OpenSSL cannot sign a certificate");
 	*ret_der = slice_of(e->bytes + e->n_name, e->n_der);
 	return 0;
 }
@@ -240,9 +242,9 @@ int mint_load(struct slice saved, struct mint **ret, struct err *err)
 	int r = set_up_openssl();
 
 	if (r < 0)
-		return fail_mint(err, r, "OpenSSL does not start");
+		return fail_mint(err, r, "cannot initialize OpenSSL");
 	if (rd_finish(&rd) < 0 || magic != SAVED || !is_id(id) || not_before > UINT32_MAX)
-		return err_set(err, -EBADMSG, "not a CA that was saved");
+		return err_set(err, -EBADMSG, "invalid saved CA");
 	key = read_key(key_text);
 	if (!key)
 		return fail_mint(err, -EBADMSG, "the saved CA has no key");

@@ -112,13 +112,14 @@ struct scrub_set *scrub_set_new_like(
 	const struct slice *values, size_t n_values, const struct scrub_set *like, struct err *err)
 {
 	if (n_values > SCRUB_MAX_VALUES) {
-		(void)err_set(err, -E2BIG, "more than %d values to look for", SCRUB_MAX_VALUES);
+		(void)err_set(
+			err, -E2BIG, "cannot search for more than %d values", SCRUB_MAX_VALUES);
 		return NULL;
 	}
 	for (size_t i = 0; i < n_values; i++) {
 		if (values[i].n <= SCRUB_MAX_VALUE)
 			continue;
-		(void)err_set(err, -E2BIG, "a value of more than %d bytes", SCRUB_MAX_VALUE);
+		(void)err_set(err, -E2BIG, "a value is longer than %d bytes", SCRUB_MAX_VALUE);
 		return NULL;
 	}
 	struct scrub_set *set = xcalloc(1, sizeof(*set));

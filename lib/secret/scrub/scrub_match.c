@@ -276,8 +276,7 @@ struct digits {
 	struct slice value;
 	unsigned align; /* bytes in front of the value that share its group of digits */
 	unsigned n_bits;
-	size_t first,
-		n; /* of the digits of that group and what follows: those that have bits of the value */
+	size_t first, n; /* the digits from that group on that have bits of the value */
 };
 
 struct digit {

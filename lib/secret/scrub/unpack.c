@@ -41,7 +41,7 @@ int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err)
 	while (value.n > 0 && (value.p[value.n - 1] == ' ' || value.p[value.n - 1] == '\t'))
 		value.n--;
 	if (slice_to_cstr(value, text, sizeof(text)) < 0)
-		return err_set(err, -ENOTSUP, "a content coding that cannot be undone");
+		return err_set(err, -ENOTSUP, "unsupported content coding");
 	if (!text[0]) {
 		*ret = UNPACK_IDENTITY;
 		return 0;
@@ -56,7 +56,7 @@ int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err)
 		*ret = i;
 		return 0;
 	}
-	return err_set(err, -ENOTSUP, "a content coding that cannot be undone");
+	return err_set(err, -ENOTSUP, "unsupported content coding");
 }
 
 /* ---- memory of the libraries, bounded ---- */
@@ -303,7 +303,7 @@ int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, s
 	size_t before = in->n;
 
 	if (u->is_dead)
-		return err_set(err, -EBADMSG, "the %s coding is broken", names[u->coding]);
+		return err_set(err, -EBADMSG, "invalid %s coding", names[u->coding]);
 	/* Nothing came yet: a library that is asked for the end would call that an error. */
 	int r = u->n_in + before == 0 ? 0 : undo_unpack(u, &st);
 
@@ -314,8 +314,8 @@ int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, s
 	if (r < 0) {
 		u->is_dead = true;
 		return err_set(err, r,
-			r == -E2BIG ? "the %s coding wants more than it may"
-				    : "the %s coding is broken",
+			r == -E2BIG ? "the %s coding exceeds its memory limit"
+				    : "invalid %s coding",
 			names[u->coding]);
 	}
 	*ret_n = st.n;
@@ -325,6 +325,6 @@ int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, s
 int unpack_end(const struct unpack *u, struct err *err)
 {
 	if (u->is_dead || (!u->is_ended && u->coding != UNPACK_IDENTITY && u->n_in > 0))
-		return err_set(err, -EBADMSG, "the %s coding ends too early", names[u->coding]);
+		return err_set(err, -EBADMSG, "the %s coding is truncated", names[u->coding]);
 	return 0;
 }

@@ -206,7 +206,7 @@ int book_encode(const struct book *b, struct secret *ret, struct err *err)
 		put_entry(&wr, b->list[i]);
 	r = wr_finish(&wr);
 	if (r < 0)
-		return err_errno(err, r, "writing the credentials down");
+		return err_errno(err, r, "cannot encode the credentials");
 	out.n = wr.n;
 	*ret = secret_take(&out);
 	return 0;
@@ -229,7 +229,7 @@ static int read_entry(struct book *b, struct rd *rd, struct err *err)
 	if (rd->bad || n > VAULT_MAX_VALUE || (n != 0) != (e->ref.kind == VAULT_REF_NONE) ||
 		e->serial == 0 || e->serial > b->last_serial || book_by_serial(b, e->serial) ||
 		book_find(b, e->meta.name, e->meta.scope) || !book_has_room(b, n))
-		return err_set(err, -EBADMSG, "entry %zu makes no sense", b->n + 1);
+		return err_set(err, -EBADMSG, "entry %zu is invalid", b->n + 1);
 	r = n ? secret_copy(&e->value, value, err) : 0;
 	if (r < 0)
 		return r;
@@ -246,11 +246,11 @@ int book_decode(struct book *b, struct slice bytes, struct err *err)
 	b->last_serial = rd_u64(&rd);
 	n = rd_u32(&rd);
 	if (rd.bad || n > BOOK_MAX)
-		r = err_set(err, -EBADMSG, "it holds %u credentials", n);
+		r = err_set(err, -EBADMSG, "invalid number of credentials %u", n);
 	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = read_entry(b, &rd, err);
 	if (r == 0 && rd_finish(&rd) < 0)
-		r = err_set(err, -EBADMSG, "there is something behind the last credential");
+		r = err_set(err, -EBADMSG, "unexpected data after the last credential");
 	if (r < 0)
 		book_done(b);
 	return r;

@@ -89,10 +89,10 @@ static int keep_docker(struct secret *s, char user[VAULT_MAX_USER], struct err *
 	struct docker d = {0};
 
 	if (!read_docker(s, &d))
-		return err_set(err, -EBADMSG, "it did not answer with a docker credential");
+		return err_set(err, -EBADMSG, "the program did not return a docker credential");
 	if (d.has_user && !slice_eq_str(d.user, "<token>") &&
 		slice_to_cstr(d.user, user, VAULT_MAX_USER) < 0)
-		return err_set(err, -EBADMSG, "the user name it answered with is too long");
+		return err_set(err, -EBADMSG, "the returned user name is too long");
 	if (!str_is_printable(user))
 		return err_set(err, -EBADMSG, "the user name is not printable");
 	keep_extract(s, d.secret.n ? (size_t)(d.secret.p - s->p) : 0, d.secret.n);
@@ -114,9 +114,9 @@ int extract_value(
 	if (r < 0)
 		return r;
 	if (s->n == 0)
-		return err_set(err, -EBADMSG, "it wrote no value");
+		return err_set(err, -EBADMSG, "the program returned no value");
 	if (s->n > VAULT_MAX_VALUE)
-		return err_set(
-			err, -EMSGSIZE, "its value is longer than %d bytes", VAULT_MAX_VALUE);
+		return err_set(err, -EMSGSIZE, "the returned value is longer than %d bytes",
+			VAULT_MAX_VALUE);
 	return 0;
 }

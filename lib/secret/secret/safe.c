@@ -27,7 +27,7 @@ static int take_lock(struct safe *s, struct err *err)
 	/* one that was killed a moment ago still has it */
 	s->lock = file_lock(path, SAFE_LOCK_MS, err);
 	if (s->lock == -EBUSY)
-		return err_set(err, -EBUSY, "another vault has the folder %s", s->dir);
+		return err_set(err, -EBUSY, "another vault is using the directory %s", s->dir);
 	return MIN(s->lock, 0);
 }
 
@@ -71,10 +71,7 @@ static int look_at_file(struct safe *s, struct err *err)
 		s->is_new = true;
 		if (has_file(s, SAFE_ANCHOR) && !s->accept_old)
 			return err_set(err, -ESTALE,
-				"%s is gone, though there was one: put it back, or say that an "
-				"empty "
-				"vault is wanted",
-				path);
+				"%s was removed: restore it, or accept an empty vault", path);
 		return seal_random(s->head.salt, sizeof(s->head.salt));
 	}
 	if (r < 0)
@@ -90,7 +87,7 @@ int safe_look(struct safe *s, const char *dir, bool accept_old, struct err *err)
 	*s = (struct safe){.lock = -1, .accept_old = accept_old};
 	r = str_copy(s->dir, sizeof(s->dir), dir);
 	if (r < 0)
-		return err_errno(err, r, "the folder of the vault");
+		return err_errno(err, r, "invalid vault directory");
 	r = take_lock(s, err);
 	if (r < 0)
 		return r;
@@ -112,10 +109,10 @@ static int check_key_file(int fd, const char *path, struct err *err)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot access %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
 		return err_set(err, -EPERM,
-			"%s is not a file that only its owner can read (chmod 600)", path);
+			"%s must be a regular file readable only by its owner (chmod 600)", path);
 	if (st.st_size != SEAL_KEY)
 		return err_set(err, -EBADMSG, "%s is not a key: it has %lld bytes instead of %d",
 			path, (long long)st.st_size, SEAL_KEY);
@@ -129,14 +126,14 @@ static int read_key_file(struct safe *s, const char *path, struct err *err)
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "opening %s", path);
+		return errno == ENOENT ? -ENOENT : err_errno(err, -errno, "cannot open %s", path);
 	r = check_key_file(fd, path, err);
 	if (r == 0)
 		r = secret_init(&key, SEAL_KEY, err);
 	if (r < 0)
 		return r;
 	if (fd_read_full(fd, key.p, SEAL_KEY) != SEAL_KEY)
-		return err_set(err, -EIO, "reading %s", path);
+		return err_set(err, -EIO, "cannot read %s", path);
 	key.n = SEAL_KEY;
 	s->key = secret_take(&key);
 	return 0;
@@ -151,8 +148,9 @@ int safe_key_from_file(struct safe *s, struct err *err)
 	if (r != -ENOENT)
 		return r;
 	if (!s->is_new)
-		return err_set(
-			err, -ENOKEY, "the key %s is gone: without it nothing can be read", path);
+		return err_set(err, -ENOKEY,
+			"the key %s does not exist: the credentials cannot be read without it",
+			path);
 	r = secret_init(&key, SEAL_KEY, err);
 	if (r == 0)
 		r = seal_random(key.p, SEAL_KEY);
@@ -196,7 +194,8 @@ static int read_anchor(const struct safe *s, uint64_t *ret, struct err *err)
 		return s->head.generation == 1 || s->accept_old
 			       ? 0
 			       : err_set(err, -ESTALE,
-					 "%s is gone: the sealed file may be an old copy", path);
+					 "%s does not exist: the sealed file may be an old copy",
+					 path);
 	if (r == 0)
 		r = seal_anchor_read(&s->key, &s->head, slice_of(bytes, n), ret);
 	if (r < 0 && s->accept_old)
@@ -217,8 +216,7 @@ static int check_age(struct safe *s, uint64_t floor, struct err *err)
 		return 0;
 	if (!s->accept_old)
 		return err_set(err, -ESTALE,
-			"the sealed file is an old copy: it is number %llu, and number %llu was "
-			"written last. What was removed or replaced since would come back",
+			"the sealed file is an old copy: it has number %llu, the last one written has number %llu. It would restore credentials that were removed or replaced since",
 			(unsigned long long)s->head.generation, (unsigned long long)last);
 	s->head.generation = last; /* the next writing is newer than everything */
 	return 0;
@@ -277,6 +275,6 @@ int safe_save(struct safe *s, const struct book *book, struct err *err)
 	/* Without it an old copy would pass for one generation longer; the content is safe. */
 	r = save_anchor(s, &head, &anchor_err);
 	if (r < 0)
-		log_debug("the anchor was not written: %s", err_text(&anchor_err, r));
+		log_debug("cannot write the anchor: %s", err_text(&anchor_err, r));
 	return 0;
 }

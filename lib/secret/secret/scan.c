@@ -17,7 +17,7 @@ struct pattern {
 };
 
 static_assert(BOOK_MAX * MAX_FORMS + 1 < UINT16_MAX, "numbers of patterns");
-static_assert(SCAN_MAX_LOOK >= VAULT_MAX_CONTROL, "all of a control is looked for");
+static_assert(SCAN_MAX_LOOK >= VAULT_MAX_CONTROL, "a whole control is searched for");
 
 static struct pattern *pattern_at(struct scan *s, size_t i)
 {

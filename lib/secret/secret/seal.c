@@ -97,7 +97,8 @@ int seal_write(const struct secret *key, const struct seal_head *head, struct sl
 		return err_set(err, -EFBIG, "the vault is full");
 	if (mac_seal(key, "check", h.salt, 0, check) < 0 ||
 		seal_random(h.nonce, sizeof(h.nonce)) < 0)
-		return err_set(err, -EIO, "sealing: no chance or no hash");
+		return err_set(
+			err, -EIO, "cannot seal the credentials: no random numbers or no hash");
 	memcpy(h.check, check, sizeof(h.check));
 	h.n = (uint32_t)plain.n;
 	file = xmalloc(n);
@@ -105,7 +106,7 @@ int seal_write(const struct secret *key, const struct seal_head *head, struct sl
 	put_head(&wr, &h);
 	if (wr.n != SEAL_HEAD ||
 		encrypt_seal(key, h.nonce, slice_of(file, SEAL_HEAD), plain, file + SEAL_HEAD) < 0)
-		return err_set(err, -EIO, "sealing failed");
+		return err_set(err, -EIO, "cannot seal the credentials");
 	*ret = TAKE(file);
 	*ret_n = n;
 	return 0;
@@ -135,14 +136,14 @@ int seal_read_head(struct slice file, struct seal_head *ret, struct err *err)
 	read_bytes(&rd, ret->nonce, sizeof(ret->nonce));
 	ret->n = rd_u32(&rd);
 	if (rd.bad || memcmp(magic, MAGIC, sizeof(magic)) != 0)
-		return err_set(err, -EBADMSG, "it is not a sealed file of sbx, or was cut off");
+		return err_set(err, -EBADMSG, "not a sealed file of sbx, or truncated");
 	if (version != VERSION || cipher != CIPHER_AES_256_GCM)
-		return err_set(err, -EBADMSG, "it has version %u, and this sbx knows version %d",
+		return err_set(err, -EBADMSG, "unsupported version %u: expected version %d",
 			version, VERSION);
 	if (source == VAULT_KEY_NONE || source >= VAULT_N_KEYS || ret->generation == 0)
-		return err_set(err, -EBADMSG, "its head makes no sense");
+		return err_set(err, -EBADMSG, "invalid header");
 	if (rd.n != (size_t)ret->n + SEAL_TAG || ret->n == 0)
-		return err_set(err, -EBADMSG, "it was cut off, or something was added to it");
+		return err_set(err, -EBADMSG, "truncated, or data was added");
 	ret->source = (enum vault_key)source;
 	return 0;
 }
@@ -171,20 +172,20 @@ int seal_open(
 	AUTO_SECRET struct secret plain = {0};
 	struct seal_head h;
 	uint8_t check[32];
-	int r = file.n > SEAL_MAX ? err_set(err, -EBADMSG, "it is too large")
+	int r = file.n > SEAL_MAX ? err_set(err, -EBADMSG, "the file is too large")
 				  : seal_read_head(file, &h, err);
 
 	if (r < 0)
 		return r;
 	if (mac_seal(key, "check", h.salt, 0, check) < 0)
-		return err_set(err, -EIO, "no hash");
+		return err_set(err, -EIO, "cannot compute a hash");
 	if (CRYPTO_memcmp(check, h.check, sizeof(h.check)) != 0)
-		return err_set(err, -EKEYREJECTED, "the key is not the one it was sealed with");
+		return err_set(err, -EKEYREJECTED, "the key does not match the sealed file");
 	r = secret_init(&plain, h.n, err);
 	if (r < 0)
 		return r;
 	if (decrypt_seal(key, &h, file, &plain) < 0)
-		return err_set(err, -EBADMSG, "it was changed after it was sealed");
+		return err_set(err, -EBADMSG, "the file was changed after it was sealed");
 	*ret_plain = secret_take(&plain);
 	return 0;
 }

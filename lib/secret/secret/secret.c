@@ -56,7 +56,7 @@ int secret_init(struct secret *s, size_t size, struct err *err)
 	uint8_t *map = mmap(NULL, made.map_n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
-		return err_errno(err, -ENOMEM, "memory for a secret");
+		return err_errno(err, -ENOMEM, "cannot allocate memory for a secret");
 	made.map = map;
 	/* The end of the bytes is the end of the page: one too many is a fault. */
 	made.p = map + PAGE + n - size;
@@ -64,7 +64,7 @@ int secret_init(struct secret *s, size_t size, struct err *err)
 		made.kind = SECRET_HIDDEN;
 	} else if (!map_locked(map + PAGE, n, &made.kind)) {
 		(void)munmap(map, made.map_n);
-		return err_errno(err, -ENOMEM, "memory for a secret");
+		return err_errno(err, -ENOMEM, "cannot allocate memory for a secret");
 	}
 	*s = made;
 	return 0;

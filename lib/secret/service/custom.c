@@ -31,9 +31,9 @@ static int check_line(const char *what, const char *s, struct err *err)
 	if (!s[0])
 		return err_set(err, -EINVAL, "%s is missing", what);
 	if (!str_is_printable(s))
-		return err_set(err, -EINVAL, "%s is not plain text", what);
+		return err_set(err, -EINVAL, "%s is not printable ASCII", what);
 	if (s[0] == ' ' || s[strlen(s) - 1] == ' ' || strstr(s, " #") || s[0] == '#')
-		return err_set(err, -EINVAL, "%s cannot be '%.80s'", what, s);
+		return err_set(err, -EINVAL, "%s is invalid: '%.80s'", what, s);
 	return 0;
 }
 
@@ -85,9 +85,9 @@ int custom_text(const struct custom *c, char **ret, struct err *err)
 	if (r == 0 && c->env[0])
 		r = check_line("the placeholder", c->sentinel, err);
 	if (r == 0 && strchr(c->header, ' '))
-		r = err_set(err, -EINVAL, "a header has no blank in its name");
+		r = err_set(err, -EINVAL, "the header name contains a space");
 	if (r == 0 && c->env[0] && strchr(c->sentinel, ' '))
-		r = err_set(err, -EINVAL, "a placeholder has no blank");
+		r = err_set(err, -EINVAL, "the placeholder contains a space");
 	if (r < 0)
 		return r;
 	put_custom(&t, "service 1\nname ", c->name, "");
@@ -101,7 +101,7 @@ int custom_text(const struct custom *c, char **ret, struct err *err)
 	put_custom(&t, "header ", header, format);
 	put_custom(&t, "end", "", "");
 	if (r == 0 && t.is_full)
-		r = err_set(err, -E2BIG, "all of it is longer than %d bytes", CUSTOM_MAX_TEXT);
+		r = err_set(err, -E2BIG, "the service is longer than %d bytes", CUSTOM_MAX_TEXT);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p);

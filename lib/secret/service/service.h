@@ -87,8 +87,7 @@ enum service_field_kind {
 /* A field of the token endpoint's answer. */
 struct service_field {
 	enum service_field_kind kind;
-	char *name,
-		*sentinel; /* NULL where there is none; a `*` at its end is for letters of each token */
+	char *name, *sentinel; /* NULL if none; a `*` at its end: letters of each token */
 };
 
 struct service_endpoint {

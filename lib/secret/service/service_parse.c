@@ -49,10 +49,10 @@ struct reader {
 static int take_name(struct reader *rd, struct slice rest, struct err *err)
 {
 	if (rd->s.name)
-		return err_set(err, -EINVAL, "a service has one name");
+		return err_set(err, -EINVAL, "duplicate service name");
 	if (!is_name(rest))
 		return err_set(err, -EINVAL,
-			"a name is 1 to %d lower-case letters, digits and hyphens",
+			"invalid name: use 1 to %d lowercase letters, digits and hyphens",
 			SERVICE_MAX_WORD);
 	rd->s.name = dup_slice(rest);
 	return 0;
@@ -61,7 +61,7 @@ static int take_name(struct reader *rd, struct slice rest, struct err *err)
 static int take_about(struct reader *rd, struct slice rest, struct err *err)
 {
 	if (rd->s.about || rest.n == 0 || rest.n > SERVICE_MAX_TEXT)
-		return err_set(err, -EINVAL, "'about' is one sentence of at most %d bytes, once",
+		return err_set(err, -EINVAL, "expected 'about TEXT' of at most %d bytes, once",
 			SERVICE_MAX_TEXT);
 	rd->s.about = dup_slice(rest);
 	return 0;
@@ -84,7 +84,7 @@ static bool is_reserved(struct slice header)
 static int check_header(struct slice name, struct err *err)
 {
 	if (!has_only(name, LOWER DIGITS "-_"))
-		return err_set(err, -EINVAL, "a header's name is written in lower case");
+		return err_set(err, -EINVAL, "a header name must be lowercase");
 	if (is_reserved(name))
 		return err_set(err, -EINVAL, "header '%.*s' cannot carry a credential", (int)name.n,
 			(const char *)name.p);
@@ -107,12 +107,12 @@ static int take_place(struct slice rest, const char *word, struct service_known 
 		known.where = SERVICE_IN_COOKIE;
 	else if (!slice_eq_str(where, "header"))
 		return err_set(err, -EINVAL,
-			"not '%s header NAME', '%s query NAME' or '%s cookie NAME'", word, word,
-			word);
+			"expected '%s header NAME', '%s query NAME' or '%s cookie NAME'", word,
+			word, word);
 	if (known.where == SERVICE_IN_HEADER)
 		r = check_header(rest, err);
 	else if (!has_only(rest, LOWER UPPER DIGITS "-_.$"))
-		r = err_set(err, -EINVAL, "not the name of a query field or cookie");
+		r = err_set(err, -EINVAL, "invalid name of a query field or cookie");
 	if (r < 0)
 		return r;
 	known.name = dup_slice(rest);
@@ -137,11 +137,12 @@ static int check_sentinel(struct slice s, struct err *err)
 
 	if (!is_solid(s) || s.n < 8)
 		return err_set(err, -EINVAL,
-			"a sentinel is 8 to %d printable letters without blanks", SERVICE_MAX_TEXT);
+			"invalid placeholder: use 8 to %d printable characters without spaces",
+			SERVICE_MAX_TEXT);
 	text = dup_slice(s);
 	if (!strcasestr(text, "proxy-managed") && !strcasestr(text, "proxymanaged"))
 		return err_set(
-			err, -EINVAL, "the sentinel does not say proxy-managed or proxymanaged");
+			err, -EINVAL, "the placeholder must contain proxy-managed or proxymanaged");
 	return 0;
 }
 
@@ -151,7 +152,7 @@ static int check_token_sentinel(struct slice s, struct err *err)
 
 	if (star && star != s.p + s.n - 1)
 		return err_set(
-			err, -EINVAL, "the sentinel of a field has a '*' at its end or none");
+			err, -EINVAL, "the placeholder of a field can contain '*' only at its end");
 	return check_sentinel(s, err);
 }
 
@@ -163,11 +164,11 @@ static int take_env(struct reader *rd, struct slice rest, struct err *err)
 	if (rd->s.n_envs == SERVICE_MAX_ENVS)
 		return err_set(err, -E2BIG, "more than %d lines 'env'", SERVICE_MAX_ENVS);
 	if (!has_only(name, UPPER DIGITS "_") || strchr(DIGITS, name.p[0]))
-		return err_set(err, -EINVAL, "not 'env NAME SENTINEL' with a name in upper case");
+		return err_set(
+			err, -EINVAL, "expected 'env NAME PLACEHOLDER' with an uppercase name");
 	for (size_t i = 0; i < rd->s.n_envs; i++)
 		if (slice_eq_str(name, rd->s.env[i].name))
-			return err_set(
-				err, -EEXIST, "variable %s is there already", rd->s.env[i].name);
+			return err_set(err, -EEXIST, "duplicate variable %s", rd->s.env[i].name);
 	r = check_sentinel(rest, err);
 	if (r < 0)
 		return r;
@@ -182,13 +183,14 @@ static int check_host(const struct netrule *nr, struct err *err)
 	const char *end = nr->form == NETRULE_NAME ? nr->name + nr->n_glob : NULL;
 
 	if (nr->form == NETRULE_EVERY)
-		return err_set(err, -EINVAL, "a credential is not for every host");
+		return err_set(err, -EINVAL, "a credential cannot be used for every host");
 	if (!nr->ports.lo)
-		return err_set(err, -EINVAL, "a host of a service has a port, such as :443");
+		return err_set(err, -EINVAL, "a host of a service requires a port, such as :443");
 	if (nr->form == NETRULE_ADDR && nr->net.prefix != nr->net.addr.n * 8)
-		return err_set(err, -EINVAL, "a credential is not for a network");
+		return err_set(err, -EINVAL, "a credential cannot be used for a network");
 	if (end && (nr->n_glob || nr->deep) && !strchr(end, '.'))
-		return err_set(err, -EINVAL, "the last two labels of a host must be written out");
+		return err_set(
+			err, -EINVAL, "the last two labels of a host cannot contain a wildcard");
 	return 0;
 }
 
@@ -215,8 +217,8 @@ static int check_path(struct slice s, struct err *err)
 	size_t begin = 1, deep = 0;
 
 	if (!is_solid(s) || s.p[0] != '/' || memchr(s.p, '?', s.n) || memchr(s.p, '%', s.n))
-		return err_set(
-			err, -EINVAL, "a path begins with '/' and holds no blank, '?' or '%%'");
+		return err_set(err, -EINVAL,
+			"a path must begin with '/' and not contain spaces, '?' or '%%'");
 	for (size_t i = 1; i <= s.n; i++) {
 		struct slice segment = slice_of(s.p + begin, i - begin);
 
@@ -224,10 +226,10 @@ static int check_path(struct slice s, struct err *err)
 			continue;
 		deep += slice_eq_str(segment, "**");
 		if (segment.n == 0 ? s.n > 1 : !is_segment(segment))
-			return err_set(err, -EINVAL, "a segment is a text, '*' or '**'");
+			return err_set(err, -EINVAL, "a path segment must be a text, '*' or '**'");
 		begin = i + 1;
 	}
-	return deep > 1 ? err_set(err, -EINVAL, "a path has at most one '**'") : 0;
+	return deep > 1 ? err_set(err, -EINVAL, "a path can contain '**' only once") : 0;
 }
 
 /* ---- 'refuse' ---- */
@@ -266,11 +268,12 @@ static int parse_refused_field(
 	size_t stars = 0;
 
 	if (!has_only(name, LOWER UPPER DIGITS "-_.") || !is_solid(rest))
-		return err_set(err, -EINVAL, "expected a name and a value without blanks");
+		return err_set(err, -EINVAL, "expected a name and a value without spaces");
 	for (size_t i = 0; i < rest.n; i++)
 		stars += rest.p[i] == '*';
 	if (stars > 1 || (stars == 1 && rest.p[0] != '*' && rest.p[rest.n - 1] != '*'))
-		return err_set(err, -EINVAL, "a value has one '*' at its front or its end");
+		return err_set(
+			err, -EINVAL, "a value can contain one '*', at its beginning or end");
 	*ret = (struct service_refusal){
 		.where = slice_eq_str(where, "query") ? SERVICE_IN_QUERY : SERVICE_IN_HEADER,
 		.name = dup_lower(name),
@@ -290,7 +293,7 @@ static int take_token(struct reader *rd, struct slice rest, struct err *err)
 	if (r < 0)
 		return r;
 	if (memchr(rest.p, '*', rest.n))
-		return err_set(err, -EINVAL, "the path of a token endpoint is no pattern");
+		return err_set(err, -EINVAL, "the path of a token endpoint cannot be a pattern");
 	r = parse_host(host, &e.host, err);
 	if (r < 0)
 		return r;
@@ -357,13 +360,13 @@ static int take_field(struct reader *rd, struct slice rest, struct err *err)
 		k++;
 	if (k == ARRAY_LEN(kinds) || !has_only(name, LOWER UPPER DIGITS "_-"))
 		return err_set(err, -EINVAL,
-			"not 'field access|refresh NAME SENTINEL' or 'field expires|unsign NAME'");
+			"expected 'field access|refresh NAME PLACEHOLDER' or 'field expires|unsign NAME'");
 	if (rd->s.n_fields == SERVICE_MAX_FIELDS)
 		return err_set(err, -E2BIG, "more than %d lines 'field'", SERVICE_MAX_FIELDS);
 	if (kinds[k].sentinel)
 		r = check_token_sentinel(rest, err);
 	else if (rest.n)
-		r = err_set(err, -EINVAL, "a field %s has no sentinel", kinds[k].name);
+		r = err_set(err, -EINVAL, "field %s takes no placeholder", kinds[k].name);
 	if (r < 0)
 		return r;
 	rd->s.field[rd->s.n_fields++] = (struct service_field){.kind = (enum service_field_kind)k,
@@ -379,12 +382,11 @@ static int take_slot(struct reader *rd, struct slice rest, struct err *err)
 	if (rd->s.n_slots == SERVICE_MAX_SLOTS)
 		return err_set(err, -E2BIG, "more than %d slots", SERVICE_MAX_SLOTS);
 	if (!is_name(rest))
-		return err_set(
-			err, -EINVAL, "a slot's name is lower-case letters, digits and hyphens");
+		return err_set(err, -EINVAL,
+			"invalid slot name: use lowercase letters, digits and hyphens");
 	for (size_t i = 0; i < rd->s.n_slots; i++)
 		if (slice_eq_str(rest, rd->s.slot[i].name))
-			return err_set(
-				err, -EEXIST, "slot '%s' is there already", rd->s.slot[i].name);
+			return err_set(err, -EEXIST, "duplicate slot '%s'", rd->s.slot[i].name);
 	slot->name = dup_slice(rest);
 	slot->line = rd->c.line;
 	rd->slot = slot;
@@ -437,7 +439,7 @@ static int take_path(struct reader *rd, struct slice rest, struct err *err)
 static int check_free(const struct service_slot *slot, struct err *err)
 {
 	return slot->header ? err_set(err, -EINVAL,
-				      "a slot is one of 'header', 'basic' and 'signer', once")
+				      "expected 'header', 'basic' or 'signer', once in a slot")
 			    : 0;
 }
 
@@ -466,7 +468,8 @@ static int take_header(struct reader *rd, struct slice rest, struct err *err)
 	if (r < 0)
 		return r;
 	if (!is_format(rest))
-		return err_set(err, -EINVAL, "a header's format holds %%s once, and no other '%%'");
+		return err_set(err, -EINVAL,
+			"the format of a header must contain %%s once, and no other '%%'");
 	rd->slot->how = SERVICE_HEADER;
 	rd->slot->header = dup_slice(name);
 	rd->slot->format = dup_slice(rest);
@@ -480,7 +483,8 @@ static int take_basic(struct reader *rd, struct slice rest, struct err *err)
 	if (r < 0)
 		return r;
 	if (rest.n && (!is_solid(rest) || rest.n > SERVICE_MAX_WORD || memchr(rest.p, ':', rest.n)))
-		return err_set(err, -EINVAL, "not 'basic USER', a user without blanks and ':'");
+		return err_set(
+			err, -EINVAL, "expected 'basic USER' with a user without spaces and ':'");
 	rd->slot->how = SERVICE_BASIC;
 	rd->slot->header = xstrdup("authorization");
 	rd->slot->user = rest.n ? dup_slice(rest) : NULL;
@@ -494,7 +498,7 @@ static int take_signer(struct reader *rd, struct slice rest, struct err *err)
 	if (r < 0)
 		return r;
 	if (!slice_eq_str(rest, "sigv4"))
-		return err_set(err, -EINVAL, "the only signer is sigv4");
+		return err_set(err, -EINVAL, "unknown signer: expected sigv4");
 	rd->slot->how = SERVICE_SIGV4;
 	rd->slot->header = xstrdup("authorization");
 	return 0;
@@ -503,13 +507,13 @@ static int take_signer(struct reader *rd, struct slice rest, struct err *err)
 static int take_value(struct reader *rd, struct slice rest, struct err *err)
 {
 	if (rd->slot->value)
-		return err_set(err, -EINVAL, "a slot has one line 'value'");
+		return err_set(err, -EINVAL, "duplicate line 'value' in a slot");
 	if (slice_eq_str(rest, "secret"))
 		rd->slot->value = SERVICE_SECRET;
 	else if (slice_eq_str(rest, "access"))
 		rd->slot->value = SERVICE_ACCESS;
 	else
-		return err_set(err, -EINVAL, "not 'value secret' or 'value access'");
+		return err_set(err, -EINVAL, "expected 'value secret' or 'value access'");
 	return 0;
 }
 
@@ -555,13 +559,12 @@ static int take_word(struct reader *rd, struct slice word, struct slice rest, st
 			continue;
 		if (words[i].in_slot != (rd->slot != NULL))
 			return err_set(err, -EINVAL,
-				words[i].in_slot
-					? "'%s' stands before the first slot"
-					: "'%s' stands in a slot: it belongs in front of them",
+				words[i].in_slot ? "'%s' is only allowed in a slot"
+						 : "'%s' is only allowed before the first slot",
 				words[i].name);
 		return words[i].take(rd, rest, err);
 	}
-	return err_set(err, -EINVAL, "'%.*s' is no word of a service", (int)MIN(word.n, 40),
+	return err_set(err, -EINVAL, "unknown keyword '%.*s' of a service", (int)MIN(word.n, 40),
 		(const char *)word.p);
 }
 
@@ -581,14 +584,14 @@ static int check_slot(struct reader *rd, struct service_slot *slot, struct err *
 	rd->c.line = slot->line;
 	if (!slot->header || !slot->n_hosts)
 		return err_set(err, -EINVAL,
-			"slot '%s' needs a host, and a header, basic or signer", slot->name);
+			"slot '%s' requires a host, and a header, basic or signer", slot->name);
 	if (slot->value == SERVICE_ACCESS && (!rd->s.n_endpoints || slot->how == SERVICE_SIGV4))
-		return err_set(err, -EINVAL,
-			"slot '%s' is for a token, and there is no line 'token'", slot->name);
+		return err_set(
+			err, -EINVAL, "slot '%s' is for a token: missing line 'token'", slot->name);
 	for (const struct service_slot *a = rd->s.slot; a < slot; a++)
 		if (a->value == slot->value && !a->n_paths && slots_meet(a, slot))
 			return err_set(err, -EINVAL,
-				"slot '%s' can never be chosen: '%s' comes first for the same host",
+				"slot '%s' is never used: slot '%s' is for the same host and comes first",
 				slot->name, a->name);
 	return 0;
 }
@@ -601,7 +604,7 @@ static int check_fields(const struct service *s, struct err *err)
 	for (size_t i = 0; i < s->n_fields; i++)
 		access += s->field[i].kind == SERVICE_FIELD_ACCESS;
 	if (s->n_endpoints ? access == 0 : s->n_fields > 0)
-		return err_set(err, -EINVAL, "'token' and 'field access' go together");
+		return err_set(err, -EINVAL, "'token' and 'field access' require each other");
 	return 0;
 }
 
@@ -610,7 +613,8 @@ static int check_whole(struct reader *rd, struct err *err)
 	int r;
 
 	if (!rd->s.name || !rd->s.about || !rd->s.n_slots)
-		return err_set(err, -EINVAL, "a service has a name, a line 'about' and a slot");
+		return err_set(
+			err, -EINVAL, "a service requires a name, a line 'about' and a slot");
 	r = check_fields(&rd->s, err);
 	for (size_t i = 0; i < rd->s.n_slots && r == 0; i++)
 		r = check_slot(rd, &rd->s.slot[i], err);

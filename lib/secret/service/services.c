@@ -78,7 +78,7 @@ static int check_envs(const struct service *a, const struct service *b, struct e
 	for (size_t i = 0; i < a->n_envs; i++)
 		for (size_t k = 0; k < b->n_envs; k++)
 			if (strcmp(a->env[i].name, b->env[k].name) == 0)
-				return err_set(err, -EEXIST, "service '%s' sets variable %s too",
+				return err_set(err, -EEXIST, "service '%s' also sets variable %s",
 					b->name, b->env[k].name);
 	return 0;
 }
@@ -90,7 +90,7 @@ static int check_conflicts(const struct services *set, const struct service *s, 
 	if (set->n == SERVICES_MAX)
 		return err_set(err, -E2BIG, "more than %d services", SERVICES_MAX);
 	if (services_by_name(set, s->name))
-		return err_set(err, -EEXIST, "there is a service '%s' already", s->name);
+		return err_set(err, -EEXIST, "service '%s' already exists", s->name);
 	for (size_t i = 0; i < set->n && r == 0; i++) {
 		r = check_places(s, set->service[i], err);
 		if (r == 0)
@@ -150,7 +150,8 @@ static int check_file_name(const struct service *s, const char *file, struct err
 
 	if (!file || (strncmp(file, s->name, n) == 0 && strcmp(file + n, ".conf") == 0))
 		return 0;
-	return err_set(err, -EINVAL, "holds service '%s': name it %s.conf", s->name, s->name);
+	return err_set(err, -EINVAL, "the file defines service '%s': rename it to %s.conf", s->name,
+		s->name);
 }
 
 /* `file`: what the file is called; NULL: anything. */
@@ -220,7 +221,7 @@ int services_load(struct services *set, const char *folder, struct err *err)
 	int n = scandir(folder, &list, is_conf, alphasort);
 
 	if (n < 0)
-		return errno == ENOENT ? 0 : err_errno(err, -errno, "reading %s", folder);
+		return errno == ENOENT ? 0 : err_errno(err, -errno, "cannot read %s", folder);
 	for (int i = 0; i < n; i++) {
 		load_file(set, folder, list[i]->d_name);
 		free(list[i]);

@@ -49,7 +49,7 @@ int sigv4_split(struct slice value, struct sigv4_cred *ret, struct err *err)
 		cred.secret.n > SIGV4_MAX_SECRET || cred.session.n > SIGV4_MAX_SESSION ||
 		!is_graph(cred.secret) || !is_graph(cred.session))
 		return err_set(err, -EBADMSG,
-			"the credential is not ID:SECRET or ID:SECRET:SESSION as AWS gives them");
+			"the credential is not an AWS ID:SECRET or ID:SECRET:SESSION");
 	*ret = cred;
 	return 0;
 }
@@ -104,10 +104,10 @@ static int read_scope(struct slice text, const struct http_req *req,
 	s->service = cut_to(&text, '/');
 	if (check->sentinel.n == 0 || !slice_is_like(id, check->sentinel))
 		return err_set(err, -EBADMSG,
-			"the request is signed with an access key that is not this sandbox's");
+			"the request is signed with an access key of another sandbox");
 	if (!slice_eq_str(text, "aws4_request") || !is_word(s->region, SIGV4_MAX_WORD, true) ||
 		!is_word(s->service, SIGV4_MAX_WORD, true))
-		return err_set(err, -EBADMSG, "the scope of the AWS signature is not one");
+		return err_set(err, -EBADMSG, "the AWS signature has an invalid scope");
 	if (!slice_eq(day, canon_text_cut(s->stamp, 0, 8)))
 		return err_set(err, -EBADMSG,
 			"the AWS signature has another day than the request's x-amz-date");
@@ -124,7 +124,7 @@ static int check_signed_list(struct slice list, struct err *err)
 
 		if (!canon_text_is_lower_token(name) || ++n > SIGV4_MAX_SIGNED)
 			return err_set(err, -EBADMSG,
-				"the list of signed headers of the AWS signature is not one");
+				"the AWS signature has an invalid list of signed headers");
 	} while (list.n > 0);
 	return 0;
 }
@@ -141,8 +141,7 @@ static int use_whole_body(const struct http_req *req, struct sigv4 *s, struct er
 	s->body = SIGV4_BODY_WHOLE;
 	if (req->websocket || req->body.length > SIGV4_MAX_BODY)
 		return err_set(err, -EBADMSG,
-			"the body is over %u MiB and the request does not say its hash: it cannot "
-			"be signed again (send x-amz-content-sha256)",
+			"the body is larger than %u MiB and its hash is missing: the request cannot be signed again (send x-amz-content-sha256)",
 			SIGV4_MAX_BODY >> 20);
 	return 0;
 }
@@ -159,18 +158,16 @@ static int read_payload(
 	s->has_trailer = slice_eq_str(said, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER");
 	if (slice_eq_str(said, chunks) || s->has_trailer) {
 		s->body = SIGV4_BODY_CHUNKS;
-		return has_body(req) ? 0
-				     : err_set(err, -EBADMSG,
-					       "the body should come in signed chunks, and there "
-					       "is none");
+		return has_body(req)
+			       ? 0
+			       : err_set(err, -EBADMSG,
+					 "the request requires signed chunks, and the body has none");
 	}
 	if (slice_eq_str(said, "STREAMING-AWS4-HMAC-SHA256-EVENTS"))
-		return err_set(err, -EBADMSG,
-			"signed event streams cannot be signed again for this sandbox");
+		return err_set(err, -EBADMSG, "signed event streams are not supported");
 	if (memmem(said.p, said.n, "ECDSA", 5))
-		return err_set(err, -EBADMSG,
-			"SigV4A (AWS4-ECDSA-P256-SHA256) cannot be signed again for this sandbox");
-	return err_set(err, -EBADMSG, "x-amz-content-sha256 of the request is not known");
+		return err_set(err, -EBADMSG, "SigV4A (AWS4-ECDSA-P256-SHA256) is not supported");
+	return err_set(err, -EBADMSG, "x-amz-content-sha256 of the request has an unknown value");
 }
 
 /* ---- both forms ---- */
@@ -182,7 +179,7 @@ static int find_once(
 	int r = canon_find_header(&req->headers, lower, &at);
 
 	*ret = r == 0 ? req->headers.list[at].value : slice_of(NULL, 0);
-	return r == -ENOTUNIQ ? err_set(err, -EBADMSG, "the request has %s twice", lower) : r;
+	return r == -ENOTUNIQ ? err_set(err, -EBADMSG, "the request has a duplicate %s", lower) : r;
 }
 
 struct auth {
@@ -202,13 +199,12 @@ static int read_auth(struct slice list, struct auth *ret, struct err *err)
 									 : NULL;
 
 		if (!to || to->n > 0 || item.n == 0)
-			return err_set(
-				err, -EBADMSG, "the Authorization header of AWS cannot be read");
+			return err_set(err, -EBADMSG, "the AWS Authorization header is invalid");
 		*to = item;
 	}
 	return sigv4_is_hex(ret->signature)
 		       ? 0
-		       : err_set(err, -EBADMSG, "the Authorization header of AWS has no signature");
+		       : err_set(err, -EBADMSG, "the AWS Authorization header has no signature");
 }
 
 static int read_date(struct slice stamp, struct sigv4 *s, int64_t *ret, struct err *err)
@@ -224,10 +220,8 @@ static int refuse_algorithm(struct slice algorithm, struct err *err)
 {
 	if (slice_eq_str(algorithm, "AWS4-ECDSA-P256-SHA256"))
 		return err_set(err, -EBADMSG,
-			"SigV4A (AWS4-ECDSA-P256-SHA256) cannot be signed again for this sandbox: "
-			"use AWS4-HMAC-SHA256");
-	return err_set(err, -EBADMSG,
-		"only requests signed with AWS4-HMAC-SHA256 can be signed again for this sandbox");
+			"SigV4A (AWS4-ECDSA-P256-SHA256) is not supported: use AWS4-HMAC-SHA256");
+	return err_set(err, -EBADMSG, "unsupported AWS signature: use AWS4-HMAC-SHA256");
 }
 
 static int read_header_form(const struct http_req *req, struct slice value,
@@ -255,8 +249,7 @@ static int read_header_form(const struct http_req *req, struct slice value,
 		return r;
 	if (when > check->now + SIGV4_SKEW_S || when < check->now - SIGV4_SKEW_S)
 		return err_set(err, -EBADMSG,
-			"the signature's time is more than %d minutes off: is the sandbox's clock "
-			"right?",
+			"the time of the signature differs by more than %d minutes: check the clock of the sandbox",
 			SIGV4_SKEW_S / 60);
 	s->signed_headers = auth.headers;
 	r = check_signed_list(auth.headers, err);
@@ -276,11 +269,12 @@ static int read_expires(
 	int64_t left = now + SIGV4_SKEW_S - when; /* from its date on */
 
 	if (!canon_text_to_u64(text, &expires) || expires < 1 || expires > SIGV4_MAX_EXPIRES)
-		return err_set(err, -EBADMSG, "X-Amz-Expires of the URL is not 1 to %d seconds",
+		return err_set(err, -EBADMSG,
+			"invalid X-Amz-Expires of the URL: expected 1 to %d seconds",
 			SIGV4_MAX_EXPIRES);
 	if (left < 1)
 		return err_set(err, -EBADMSG,
-			"the presigned URL is from the future: is the sandbox's clock right?");
+			"the presigned URL is not valid yet: check the clock of the sandbox");
 	if (now - when > (int64_t)expires)
 		return err_set(err, -EBADMSG, "the presigned URL has expired");
 	s->expires_s = (uint32_t)MIN((int64_t)expires, left);
@@ -349,12 +343,13 @@ int sigv4_read(const struct http_req *req, const struct sigv4_check *check, stru
 		return err_set(err, -EBADMSG, "only a request for a path can be signed again");
 	r = sigv4_read_fields(req->query, field, has);
 	if (r < 0)
-		return err_set(err, r, "an X-Amz- field of the query is there twice or disguised");
+		return err_set(err, r, "the query has a duplicate or encoded X-Amz- field");
 	r = find_once(req, "authorization", &auth, err);
 	if (r == -EBADMSG)
 		return r;
 	if (r == 0 && (has[SIGV4_F_ALGORITHM] || has[SIGV4_F_CREDENTIAL] || has[SIGV4_F_SIGNATURE]))
-		return err_set(err, -EBADMSG, "the request is signed in its header and its query");
+		return err_set(err, -EBADMSG,
+			"the request has a signature in both the header and the query");
 	if (r == 0)
 		return read_header_form(req, auth, check, ret, err);
 	if (!has[SIGV4_F_ALGORITHM] && !has[SIGV4_F_CREDENTIAL] && !has[SIGV4_F_SIGNATURE])

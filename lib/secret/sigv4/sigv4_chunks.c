@@ -105,11 +105,10 @@ static int read_size(struct sigv4_chunks *c, struct slice line, struct err *err)
 	if (n == 0 || line.n != n + sizeof(SIGNATURE) - 1 + SIGV4_HEX ||
 		memcmp(line.p + n, SIGNATURE, sizeof(SIGNATURE) - 1) != 0 ||
 		!sigv4_is_hex(canon_text_cut(line, n + sizeof(SIGNATURE) - 1, SIGV4_HEX)))
-		return refuse_chunks(
-			c, err, "a line of the signed chunks of the body cannot be read");
+		return refuse_chunks(c, err, "a line of the signed chunks is invalid");
 	if (size > SIGV4_MAX_CHUNK)
-		return refuse_chunks(c, err,
-			"a signed chunk of the body is over 1 MiB: it cannot be signed again");
+		return refuse_chunks(
+			c, err, "a signed chunk is larger than 1 MiB and cannot be signed again");
 	c->sign = c->line + n + sizeof(SIGNATURE) - 1;
 	c->n_data = size;
 	return 0;
@@ -122,14 +121,12 @@ static int read_line(
 	make_room(c, c->line + max);
 	while (in->n > 0) {
 		if (c->n - c->line == max)
-			return refuse_chunks(
-				c, err, "a line of the signed chunks of the body is too long");
+			return refuse_chunks(c, err, "a line of the signed chunks is too long");
 		(void)take_chunks(c, in, 1);
 		if (c->buf[c->n - 1] != '\n')
 			continue;
 		if (c->n - c->line < 2 || c->buf[c->n - 2] != '\r')
-			return refuse_chunks(
-				c, err, "a line of the signed chunks of the body cannot be read");
+			return refuse_chunks(c, err, "a line of the signed chunks is invalid");
 		*ret = slice_of(c->buf + c->line, c->n - c->line - 2);
 		return 1;
 	}
@@ -152,7 +149,7 @@ static int on_line(struct sigv4_chunks *c, struct slice *in, struct err *err)
 		c->state = SIGV4_CHUNK_TRAILER;
 		return sign_chunk(c) == 0
 			       ? 0
-			       : refuse_chunks(c, err, "a chunk of the body could not be signed");
+			       : refuse_chunks(c, err, "cannot sign a chunk of the body");
 	}
 	make_room(c, c->data + c->n_data + 2);
 	c->state = c->n_data > 0 ? SIGV4_CHUNK_BYTES : SIGV4_CHUNK_END;
@@ -176,11 +173,10 @@ static int on_end(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	if (c->n < end)
 		return 0;
 	if (memcmp(c->buf + end - 2, "\r\n", 2) != 0)
-		return refuse_chunks(
-			c, err, "a signed chunk of the body has another length than it says");
+		return refuse_chunks(c, err, "a signed chunk does not have its declared length");
 	r = sign_chunk(c);
 	if (r < 0)
-		return refuse_chunks(c, err, "a chunk of the body could not be signed");
+		return refuse_chunks(c, err, "cannot sign a chunk of the body");
 	c->state = c->n_data > 0 ? SIGV4_CHUNK_LINE : SIGV4_CHUNK_DONE;
 	return 1;
 }
@@ -224,9 +220,9 @@ static int on_trailer_signature(struct sigv4_chunks *c, struct slice line, struc
 	size_t n = sizeof(TRAILER_SIGNATURE) - 1;
 
 	if (c->sign > 0 || !sigv4_is_hex(canon_text_cut(line, n, line.n)))
-		return refuse_chunks(c, err, "the signature of the body's trailer cannot be read");
+		return refuse_chunks(c, err, "the signature of the trailer is invalid");
 	if (sign_trailer(c, c->line) < 0)
-		return refuse_chunks(c, err, "the trailer of the body could not be signed");
+		return refuse_chunks(c, err, "cannot sign the trailer of the body");
 	c->sign = c->line + n;
 	memcpy(c->buf + c->sign, c->chain.signature, SIGV4_HEX);
 	c->line = c->n;
@@ -253,7 +249,7 @@ static int on_trailer(struct sigv4_chunks *c, struct slice *in, struct err *err)
 	if (line.n > n && memcmp(line.p, TRAILER_SIGNATURE, n) == 0)
 		return on_trailer_signature(c, line, err);
 	if (c->sign > 0 || !is_trailer_line(line))
-		return refuse_chunks(c, err, "a line of the body's trailer cannot be read");
+		return refuse_chunks(c, err, "a line of the trailer is invalid");
 	c->line = c->n;
 	return 0;
 }
@@ -270,11 +266,11 @@ static int step_chunks(struct sigv4_chunks *c, struct slice *in, struct err *err
 	case SIGV4_CHUNK_TRAILER:
 		return on_trailer(c, in, err);
 	case SIGV4_CHUNK_DONE:
-		return refuse_chunks(c, err, "the body goes on behind its last signed chunk");
+		return refuse_chunks(c, err, "the body continues after its last signed chunk");
 	case SIGV4_CHUNK_BAD:
 		break;
 	}
-	return refuse_chunks(c, err, "the signed chunks of the body cannot be read");
+	return refuse_chunks(c, err, "the signed chunks of the body are invalid");
 }
 
 int sigv4_chunks_put(struct sigv4_chunks *c, struct slice in, size_t *ret_used,

@@ -16,7 +16,7 @@ static const char *const field_name[] = {
 	[SIGV4_F_TOKEN] = "X-Amz-Security-Token",
 	[SIGV4_F_PAYLOAD] = "X-Amz-Content-Sha256",
 };
-static_assert(ARRAY_LEN(field_name) == SIGV4_N_FIELDS, "each field has its name");
+static_assert(ARRAY_LEN(field_name) == SIGV4_N_FIELDS, "one name per field");
 
 const char *sigv4_field_name(enum sigv4_field f)
 {

@@ -357,9 +357,9 @@ int sigv4_sign(struct http_req *req, const struct sigv4 *s, const struct sigv4_c
 	if (r == 0)
 		r = s->form == SIGV4_HEADER ? sign_header(&j) : sign_query(&j);
 	if (r == -EBADMSG)
-		return err_set(err, r, "an escape in the request's query is broken");
+		return err_set(err, r, "the query of the request has an invalid escape");
 	if (r == -EIO)
-		return err_set(err, r, "the signature could not be computed");
+		return err_set(err, r, "cannot compute the signature");
 	if (r < 0)
 		return err_set(err, -EBADMSG, "the request is too large to be signed again");
 	if (ret_chain)

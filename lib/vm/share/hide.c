@@ -56,18 +56,16 @@ int hide_check(const char *const *globs, size_t n, struct err *err)
 	static const char *const numbers[] = {"0", "7", "9", "12", "38", "104", "5210", "16384"};
 
 	if (n > SHARE_MAX_HIDE)
-		return err_set(err, -E2BIG, "more than %d globs to hide", SHARE_MAX_HIDE);
+		return err_set(err, -E2BIG, "cannot hide more than %d patterns", SHARE_MAX_HIDE);
 	for (size_t i = 0; i < n; i++) {
 		if (!globs[i][0] || strchr(globs[i], '/') || strlen(globs[i]) > NAME_MAX)
 			return err_set(err, -EINVAL,
-				"'%s' cannot be hidden; give a glob for the name alone, such as "
-				".env*",
+				"invalid pattern '%s' to hide: use a pattern for file names, such as .env*",
 				globs[i]);
 		for (size_t k = 0; k < ARRAY_LEN(numbers); k++)
 			if (fnmatch(globs[i], numbers[k], 0) == 0)
 				return err_set(err, -EINVAL,
-					"'%s' would hide everything; give a narrower glob, such as "
-					".env*",
+					"pattern '%s' would hide all files: use a narrower one, such as .env*",
 					globs[i]);
 	}
 	return 0;
@@ -198,7 +196,7 @@ int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct 
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 
 	if (pid < 0)
-		return err_errno(err, -errno, "starting the supervisor of hidden names");
+		return err_errno(err, -errno, "cannot start the supervisor of hidden names");
 	if (pid == 0)
 		supervise_hide(keeper, *notify_fd, globs, n, room);
 	c.pid = (pid_t)pid;

@@ -28,7 +28,7 @@ static int hold_one(int root, const char *path, struct err *err)
 	r = tree_clone(place, TREE_RW, &tree);
 	if (r == 0)
 		r = tree_attach(tree, place);
-	return r < 0 ? err_errno(err, r, "binding %s onto itself", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot bind %s onto itself", path) : 0;
 }
 
 int hold_above(int root, const char *outer, const char *path, struct err *err)

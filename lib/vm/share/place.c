@@ -68,14 +68,12 @@ int place_open(const char *path, struct err *err)
 		AUTO_FREE char *link = place_find_link(path);
 
 		return err_set(err, r,
-			"%s is a symbolic link now; it was a directory when the sandbox was "
-			"created. "
-			"Remove the link and put the directory back: rm '%s'",
+			"%s is a symbolic link now and was a directory when the sandbox was created. Remove the link and restore the directory: rm '%s'",
 			link, link);
 	}
 	if (r == -ENOENT)
 		return err_set(err, r, "%s does not exist; create it: mkdir -p '%s'", path, path);
-	return r < 0 ? err_errno(err, r, "opening %s", path) : r;
+	return r < 0 ? err_errno(err, r, "cannot open %s", path) : r;
 }
 
 /* ---- what must not be shared ---- */
@@ -122,12 +120,11 @@ static int check_own(const char *real, bool force, struct err *err)
 	for (size_t i = 0; i < PLACE_N_OWN; i++) {
 		if (place_is_in(real, own.dirs[i]))
 			return err_set(err, -EACCES,
-				"refusing to share '%s': it belongs to sbx itself (%s), and no "
-				"sandbox may see it",
+				"refusing to share '%s': the path belongs to sbx (%s), and no sandbox can use it",
 				real, own.dirs[i]);
 		if (!force && place_is_in(own.dirs[i], real))
 			return err_set(err, -EPERM,
-				"refusing to share '%s': sbx's own directory %s is in it", real,
+				"refusing to share '%s': it contains the sbx directory %s", real,
 				own.dirs[i]);
 	}
 	return 0;
@@ -154,7 +151,7 @@ static int check_home(const char *real, const char *home, struct err *err)
 		return 0;
 	if (place_is_in(at, real))
 		return err_set(err, -EPERM,
-			"refusing to share '%s': your keys, mail and settings are in it", real);
+			"refusing to share '%s': it contains your keys, mail and settings", real);
 	return check_private(real, at, err);
 }
 
@@ -167,8 +164,7 @@ int place_check(const char *real, const char *home, bool force, struct err *err)
 		return r;
 	if (strcmp(real, "/") == 0)
 		return err_set(err, -EPERM,
-			"refusing to share '/': the sandbox could read and change everything that "
-			"you can");
+			"refusing to share '/': the sandbox could read and change all your files");
 	r = check_home(real, home ? home : getenv("HOME"), err);
 	if (r == 0)
 		r = check_home(real, pw ? pw->pw_dir : NULL, err);

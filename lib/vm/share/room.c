@@ -57,7 +57,7 @@ int room_pair(struct room *ret_room, struct room_ask *ret_ask, struct err *err)
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_errno(err, -errno, "making a socket pair");
+		return err_errno(err, -errno, "cannot create a socket pair");
 	ret_room->fd = pair[0];
 	ret_room->is_socket = true;
 	ret_ask->sock = pair[1];

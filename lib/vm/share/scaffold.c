@@ -71,11 +71,10 @@ int scaffold_check_guest(const char *guest, struct err *err)
 {
 	if (strcmp(guest, "/") == 0)
 		return err_set(err, -EINVAL,
-			"a workspace cannot replace / of the sandbox; give it a place: HOST:/work");
+			"a workspace cannot replace / of the sandbox: use another guest path, such as HOST:/work");
 	if (!is_normal(guest) || strlen(guest) >= PATH_MAX)
 		return err_set(err, -EINVAL,
-			"'%s' is no place in the sandbox; give an absolute path without . and ..",
-			guest);
+			"invalid guest path '%s': use an absolute path without . and ..", guest);
 	for (size_t i = 0; i < ARRAY_LEN(permitted); i++)
 		if (strncmp(guest, permitted[i], strlen(permitted[i])) == 0)
 			return 0;
@@ -84,9 +83,7 @@ int scaffold_check_guest(const char *guest, struct err *err)
 
 		if (strcmp(guest, f->path) == 0 || (f->below && place_is_in(guest, f->path)))
 			return err_set(err, -EINVAL,
-				"a workspace at %s would cover the sandbox's own %s; give it "
-				"another "
-				"place: HOST:/work",
+				"a workspace at %s would hide %s of the sandbox: use another guest path, such as HOST:/work",
 				guest, f->path);
 	}
 	return 0;
@@ -124,7 +121,7 @@ static int check_kind(const char *host, mode_t mode, struct err *err)
 	if (S_ISDIR(mode) || S_ISREG(mode))
 		return 0;
 	return err_set(err, -EINVAL,
-		"%s is a %s; only folders and regular files can be shared, give one of those", host,
+		"cannot share %s: it is a %s, not a directory or a regular file", host,
 		S_ISSOCK(mode)	 ? "socket"
 		: S_ISFIFO(mode) ? "pipe"
 				 : "device");
@@ -143,10 +140,10 @@ static int pin_one(const struct share_config *cfg, const struct share_mount *m,
 	if (pin->fd < 0)
 		return pin->fd;
 	if (fstat(pin->fd, &st) < 0)
-		return err_errno(err, -errno, "reading the attributes of %s", m->host);
+		return err_errno(err, -errno, "cannot read the attributes of %s", m->host);
 	r = path_of(pin->fd, real, sizeof(real));
 	if (r < 0)
-		return err_errno(err, r, "finding the path of %s", m->host);
+		return err_errno(err, r, "cannot find the path of %s", m->host);
 	r = check_kind(m->host, st.st_mode, err);
 	if (r == 0 && !is_history(m, real))
 		r = place_check(real, cfg->home, cfg->force, err);
@@ -187,12 +184,11 @@ static int check_places(const struct scaffold *s, struct err *err)
 
 			if (strcmp(a->guest, b->guest) == 0)
 				return err_set(err, -EEXIST,
-					"%s and %s would both be at %s; give one another place: "
-					"HOST:GUEST",
+					"%s and %s have the same guest path %s: use another path for one of them, HOST:GUEST",
 					a->host, b->host, a->guest);
 			if (!a->dir && place_is_in(b->guest, a->guest))
 				return err_set(err, -ENOTDIR,
-					"%s cannot lie in %s, which is a single file", b->guest,
+					"%s cannot be inside %s, which is a file", b->guest,
 					a->guest);
 		}
 	return 0;
@@ -234,9 +230,7 @@ static int check_writable_twice(const struct scaffold *s, struct err *err)
 			there = guest_path_of(out, in->host);
 			if (strcmp(there, in->guest) != 0 && pin_around(s, s->n, there) == out)
 				return err_set(err, -EINVAL,
-					"%s is shared read-only at %s, but the sandbox can change "
-					"it "
-					"at %s: share it at one place, %s:%s:ro",
+					"%s is shared read-only at %s, but the sandbox can change it at %s: share it only once, as %s:%s:ro",
 					in->host, in->guest, there, in->host, there);
 		}
 	return 0;
@@ -283,7 +277,7 @@ int scaffold_pin(const struct share_config *cfg, struct scaffold *ret_s, struct 
 	int r;
 
 	if (cfg->n_mounts > SHARE_MAX_MOUNTS)
-		return err_set(err, -E2BIG, "more than %d workspaces; share a folder above",
+		return err_set(err, -E2BIG, "more than %d workspaces: share a parent directory",
 			SHARE_MAX_MOUNTS);
 	for (; s.n < cfg->n_mounts; s.n++)
 		s.pins[s.n].fd = -1;
@@ -326,12 +320,12 @@ static int open_pin(const struct scaffold_pin *pin, int *ret_tree, struct err *e
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening %s", pin->host);
+		return err_errno(err, -errno, "cannot open %s", pin->host);
 	if (st.st_dev != pin->dev || st.st_ino != pin->ino)
-		return err_set(err, -ESTALE, "%s was replaced while it was being shared; try again",
+		return err_set(err, -ESTALE, "%s was replaced while it was being shared: try again",
 			pin->host);
 	r = tree_clone(fd, pin->ro ? 0 : TREE_RW, ret_tree);
-	return r < 0 ? err_errno(err, r, "binding %s", pin->host) : 0;
+	return r < 0 ? err_errno(err, r, "cannot bind %s", pin->host) : 0;
 }
 
 static int make_cover(int *ret_tree, struct err *err)
@@ -342,7 +336,7 @@ static int make_cover(int *ret_tree, struct err *err)
 	if (r == 0)
 		r = tree_set_readonly(tree);
 	if (r < 0)
-		return err_errno(err, r, "making an empty directory");
+		return err_errno(err, r, "cannot create an empty directory");
 	*ret_tree = TAKE_FD(tree);
 	return 0;
 }
@@ -363,12 +357,12 @@ static int bind_pin(const struct scaffold *s, size_t i, int source, struct err *
 		r = tree_place(source, pin->guest, pin->dir, 0555, &place, err);
 	if (r == -ENOENT)
 		return err_set(err, r,
-			"%s lies in another workspace and does not exist there; make it first",
+			"%s is inside another workspace and does not exist: create it first",
 			pin->guest);
 	if (r < 0)
 		return r;
 	r = tree_attach(tree, place);
-	return r < 0 ? err_errno(err, r, "binding %s at %s", pin->host, pin->guest) : 0;
+	return r < 0 ? err_errno(err, r, "cannot bind %s at %s", pin->host, pin->guest) : 0;
 }
 
 int scaffold_build(const struct scaffold *s, int new_root, struct err *err)
@@ -383,12 +377,12 @@ int scaffold_build(const struct scaffold *s, int new_root, struct err *err)
 	if (r == 0)
 		r = tree_attach(source, place);
 	if (r < 0)
-		return err_errno(err, r, "mounting the stubs");
+		return err_errno(err, r, "cannot mount the stubs");
 	for (size_t i = 0; i < s->n; i++) {
 		r = bind_pin(s, i, source, err);
 		if (r < 0)
 			return r;
 	}
 	r = tree_set_readonly(source);
-	return r < 0 ? err_errno(err, r, "making the stubs read-only") : 0;
+	return r < 0 ? err_errno(err, r, "cannot make the stubs read-only") : 0;
 }

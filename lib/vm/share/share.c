@@ -102,8 +102,7 @@ static int find_program(const char *wanted, struct program *ret_p, struct err *e
 		return 0;
 	}
 	return err_set(err, -ENOENT,
-		"no virtiofsd on this host; install it: apt install virtiofsd (Debian 12: "
-		"qemu-system-common)");
+		"virtiofsd is not installed: apt install virtiofsd (Debian 12: qemu-system-common)");
 }
 
 /* ---- the socket, made in the child ---- */
@@ -160,7 +159,7 @@ static int build_in_child(void *ctx, int new_root, struct err *err)
 	int r = make_sockets(b);
 
 	if (r < 0)
-		return err_errno(err, r, "making the vhost-user socket");
+		return err_errno(err, r, "cannot create the vhost-user socket");
 	return scaffold_build(b->scaffold, new_root, err);
 }
 
@@ -231,7 +230,7 @@ static int start_share(const struct share_config *cfg, const struct program *pro
 	int pair[2], r;
 
 	if (place < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_errno(err, -errno, "making a socket pair");
+		return err_errno(err, -errno, "cannot create a socket pair");
 	ours = pair[0];
 	theirs = pair[1];
 	struct build b = {.scaffold = scaffold, .listen_fd = place, .give_fd = theirs};
@@ -240,7 +239,7 @@ static int start_share(const struct share_config *cfg, const struct program *pro
 		return r;
 	r = recv_one(ours, &s->vhost_fd);
 	if (r < 0)
-		return err_errno(err, r, "receiving the vhost-user socket");
+		return err_errno(err, r, "cannot receive the vhost-user socket");
 	return supervise_share(cfg, s, err);
 }
 
@@ -255,7 +254,7 @@ int share_start(const struct share_config *cfg, struct share *ret_share, struct 
 		r = find_program(cfg->program, &prog, err);
 	if (r == 0 && cfg->locks && prog.flavour == FLAVOUR_RUST)
 		r = err_set(err, -EOPNOTSUPP,
-			"%s cannot share locks with the host; start without them", prog.path);
+			"%s cannot share locks with the host: start without them", prog.path);
 	if (r == 0)
 		r = scaffold_pin(cfg, &scaffold, err);
 	if (r == 0)

@@ -49,7 +49,7 @@ static const char *const sql[] = {
 	[LIST_REMOVED] = "SELECT id FROM sandboxes WHERE name IS NULL",
 	[FORGET] = "DELETE FROM sandboxes WHERE id = ?1 AND name IS NULL",
 };
-static_assert(ARRAY_LEN(sql) == N_STMTS, "a statement for each");
+static_assert(ARRAY_LEN(sql) == N_STMTS, "one statement per index");
 
 struct store {
 	sqlite3 *db;
@@ -99,16 +99,16 @@ static int fail_store(struct store *s, const char *doing, struct err *err)
 
 	if (r == -EUCLEAN)
 		return err_set(err, r,
-			"the registry %s is damaged (%s); nothing was changed. restore it from a "
-			"copy, or move it away to begin with an empty one",
+			"the registry %s is corrupt (%s) and was not changed: restore it from a copy, or move it away to begin with an empty one",
 			s->path, sqlite3_errmsg(s->db));
-	return err_set(err, r, "%s in the registry %s: %s", doing, s->path, sqlite3_errmsg(s->db));
+	return err_set(
+		err, r, "the registry %s: cannot %s: %s", s->path, doing, sqlite3_errmsg(s->db));
 }
 
 static int run_store(struct store *s, const char *text, struct err *err)
 {
 	if (sqlite3_exec(s->db, text, NULL, NULL, NULL) != SQLITE_OK)
-		return fail_store(s, "working", err);
+		return fail_store(s, "run a statement", err);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int ask_store(struct store *s, const char *text, char *buf, size_t size, 
 
 	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK ||
 		sqlite3_step(st) != SQLITE_ROW)
-		r = fail_store(s, "reading", err);
+		r = fail_store(s, "read", err);
 	else
 		(void)snprintf(buf, size, "%s", (const char *)sqlite3_column_text(st, 0));
 	(void)sqlite3_finalize(st);
@@ -136,8 +136,7 @@ static int check_whole(struct store *s, struct err *err)
 		return r;
 	if (strcmp(text, "ok") != 0)
 		return err_set(err, -EUCLEAN,
-			"the registry %s is damaged (%s); nothing was changed. restore it from a "
-			"copy, or move it away to begin with an empty one",
+			"the registry %s is corrupt (%s) and was not changed: restore it from a copy, or move it away to begin with an empty one",
 			s->path, text);
 	return 0;
 }
@@ -152,7 +151,7 @@ static int migrate_store(struct store *s, struct err *err)
 		return r;
 	if (str_to_u64(text, 0, ARRAY_LEN(migrations), &version) < 0)
 		return err_set(err, -EPROTONOSUPPORT,
-			"the registry %s was made by a newer sbx (version %s, this one knows %zu)",
+			"the registry %s was created by a newer sbx (version %s, expected at most %zu)",
 			s->path, text, ARRAY_LEN(migrations));
 	for (; version < ARRAY_LEN(migrations); version++) {
 		AUTO_FREE char *step =
@@ -171,7 +170,7 @@ static int prepare_store(struct store *s, struct err *err)
 	for (size_t i = 0; i < N_STMTS; i++)
 		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->stmt[i],
 			    NULL) != SQLITE_OK)
-			return fail_store(s, "preparing", err);
+			return fail_store(s, "prepare a statement", err);
 	return 0;
 }
 
@@ -196,7 +195,7 @@ static int make_private(const char *path, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-	return fd < 0 ? err_errno(err, -errno, "opening the registry %s", path) : 0;
+	return fd < 0 ? err_errno(err, -errno, "cannot open the registry %s", path) : 0;
 }
 
 int store_open(const char *path, struct store **ret, struct err *err)
@@ -210,7 +209,7 @@ int store_open(const char *path, struct store **ret, struct err *err)
 	s->path = xstrdup(path);
 	if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) !=
 		SQLITE_OK)
-		r = fail_store(s, "opening", err);
+		r = fail_store(s, "open the database", err);
 	else
 		r = set_up(s, err);
 	if (r < 0) {
@@ -270,9 +269,9 @@ int store_insert(struct store *s, const struct spec *spec, uint64_t now_ms, stru
 	bind_text(st, 4, json);
 	bind_u64(st, 5, spec->generation);
 	bind_u64(st, 6, now_ms);
-	r = finish_store(s, st, "adding a sandbox", err);
+	r = finish_store(s, st, "add a sandbox", err);
 	if (r == -EEXIST)
-		return err_set(err, r, "the name or the id is taken");
+		return err_set(err, r, "a sandbox with this name or id already exists");
 	return r;
 }
 
@@ -293,7 +292,7 @@ static int read_row(struct store *s, sqlite3_stmt *st, struct store_row *ret, st
 		r = spec_check(&ret->spec, err);
 	if (r < 0) {
 		store_row_done(ret);
-		return err_wrap(err, -EUCLEAN, "the registry %s is damaged: spec of %s", s->path,
+		return err_wrap(err, -EUCLEAN, "the registry %s is corrupt: spec of %s", s->path,
 			(const char *)sqlite3_column_text(st, 1));
 	}
 	ret->spec.generation = col_u64(st, 2);
@@ -317,7 +316,7 @@ int store_get(struct store *s, const char *ref, struct store_row *ret, struct er
 	else if (rc == SQLITE_DONE)
 		r = err_set(err, -ENOENT, "no sandbox named %.80s", ref);
 	else
-		r = fail_store(s, "reading", err);
+		r = fail_store(s, "read", err);
 	(void)sqlite3_reset(st);
 	(void)sqlite3_clear_bindings(st);
 	return r;
@@ -339,7 +338,7 @@ int store_list(struct store *s, const char *after, unsigned max, store_row_fn *f
 			r = fn(arg, &row);
 	}
 	if (r == 0 && rc != SQLITE_DONE)
-		r = fail_store(s, "listing", err);
+		r = fail_store(s, "list sandboxes", err);
 	(void)sqlite3_reset(st);
 	(void)sqlite3_clear_bindings(st);
 	return r;
@@ -356,12 +355,12 @@ int store_update(struct store *s, const struct spec *spec, uint64_t was, struct 
 	bind_text(st, 3, json);
 	bind_u64(st, 4, spec->generation);
 	bind_u64(st, 5, was);
-	r = finish_store(s, st, "changing a sandbox", err);
+	r = finish_store(s, st, "change a sandbox", err);
 	if (r == -EEXIST)
-		return err_set(err, r, "there is a sandbox named %s already", spec->name);
+		return err_set(err, r, "sandbox '%s' already exists", spec->name);
 	if (r == 0 && sqlite3_changes(s->db) == 0)
 		return err_set(
-			err, -ESTALE, "%s was changed by somebody else meanwhile", spec->name);
+			err, -ESTALE, "sandbox '%s' was changed by another request", spec->name);
 	return r;
 }
 
@@ -379,7 +378,7 @@ int store_stamp(struct store *s, const char *id, enum store_stamp what, uint64_t
 	bind_u64(st, 2, now_ms);
 	if (what != STORE_USED)
 		bind_text(st, 3, last_error);
-	return finish_store(s, st, "noting a time", err);
+	return finish_store(s, st, "record a time", err);
 }
 
 /* The callback may change rows, so the ids are collected before it is called. */
@@ -396,7 +395,7 @@ static int list_ids(struct store *s, enum stmt which, store_id_fn *fn, void *arg
 			ids[n++], sizeof(*ids), "%s", (const char *)sqlite3_column_text(st, 0));
 	}
 	if (rc != SQLITE_DONE)
-		r = fail_store(s, "listing", err);
+		r = fail_store(s, "list sandboxes", err);
 	(void)sqlite3_reset(st);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = fn(arg, ids[i]);
@@ -417,11 +416,11 @@ int store_list_removed(struct store *s, store_id_fn *fn, void *arg, struct err *
 int store_mark_removed(struct store *s, const char *id, struct err *err)
 {
 	bind_text(s->stmt[MARK_REMOVED], 1, id);
-	return finish_store(s, s->stmt[MARK_REMOVED], "removing a sandbox", err);
+	return finish_store(s, s->stmt[MARK_REMOVED], "remove a sandbox", err);
 }
 
 int store_forget(struct store *s, const char *id, struct err *err)
 {
 	bind_text(s->stmt[FORGET], 1, id);
-	return finish_store(s, s->stmt[FORGET], "removing a sandbox", err);
+	return finish_store(s, s->stmt[FORGET], "remove a sandbox", err);
 }

@@ -21,10 +21,10 @@ static int find_dir(const char *ref, char **ret, struct err *err)
 	else if (template_is_name(ref))
 		path = template_top(ref);
 	else
-		return err_set(err, -EINVAL, "'%.80s' is no name of a template", ref);
+		return err_set(err, -EINVAL, "invalid template name '%.80s'", ref);
 	dir = realpath(path, NULL);
 	if (!dir)
-		return err_set(err, -ENOENT, "there is no template '%s' on this machine", ref);
+		return err_set(err, -ENOENT, "template '%s' not found", ref);
 	*ret = TAKE(dir);
 	return 0;
 }
@@ -32,8 +32,7 @@ static int find_dir(const char *ref, char **ret, struct err *err)
 static int not_whole(const char *ref, const char *name, const char *what, struct err *err)
 {
 	return err_set(err, -EUCLEAN,
-		"%s of the template '%s' %s; nothing is started from it. Type `sbx template rm "
-		"%s`, then `sbx template build` or `sbx template load FILE` to have it again",
+		"%s of template '%s' %s: the template cannot be used. Remove it with `sbx template rm %s`, then run `sbx template build` or `sbx template load FILE`",
 		name, ref, what, ref);
 }
 
@@ -69,7 +68,7 @@ static int check_content(
 	if (r < 0)
 		return r;
 	if (want && strcmp(hash, want) != 0)
-		return not_whole(c->ref, name, "was changed since it was made", err);
+		return not_whole(c->ref, name, "was changed after it was created", err);
 	template_stamp_set(c->stamps, name, st, hash);
 	c->changed = true;
 	return 0;
@@ -85,9 +84,9 @@ static int check_file(struct checking *c, const char *name, json_t *file, struct
 	if (lstat(path, &st) < 0)
 		return not_whole(c->ref, name, "is missing", err);
 	if (!S_ISREG(st.st_mode))
-		return not_whole(c->ref, name, "is no plain file", err);
+		return not_whole(c->ref, name, "is not a regular file", err);
 	if (st.st_size != json_integer_value(json_object_get(file, "size")))
-		return not_whole(c->ref, name, "has another size than when it was made", err);
+		return not_whole(c->ref, name, "does not have its original size", err);
 	r = check_content(c, name, path, &st, err);
 	if (r == 0 && template_file_name(name, &what) && what.part == TEMPLATE_PART_LAYER)
 		r = template_qcow2_check(path, NULL, err);
@@ -139,9 +138,10 @@ static int check_id(
 	int r = template_make_id(json_object_get(manifest, "files"), id);
 
 	if (r < 0)
-		return err_errno(err, r, "making the id of the template '%s'", ref);
+		return err_errno(err, r, "cannot compute the id of template '%s'", ref);
 	if ((said && strcmp(said, id) != 0) || (template_is_id(ref) && strcmp(ref, id) != 0))
-		return not_whole(ref, "manifest.json", "is not the one it was made with", err);
+		return not_whole(
+			ref, "manifest.json", "does not match the id of the template", err);
 	(void)json_object_set_new(manifest, "id", json_string(id));
 	return 0;
 }
@@ -168,7 +168,7 @@ static int open_checked(const char *ref, bool all, template_progress_fn *progres
 		return r;
 	r = template_manifest_read(dir, &t.manifest, err);
 	if (r == -ENOENT)
-		return err_set(err, -ENOENT, "there is no template '%s' on this machine", ref);
+		return err_set(err, -ENOENT, "template '%s' not found", ref);
 	if (r < 0)
 		return r;
 	c.dir = dir;
@@ -267,16 +267,15 @@ int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct e
 	if (r == 0)
 		r = template_manifest_read(dir, &m, err);
 	if (r == -ENOENT)
-		return err_set(err, r, "there is no template '%s' on this machine", ref);
+		return err_set(err, r, "template '%s' not found", ref);
 	if (r < 0)
 		return r;
 	add_id(m, dir);
 	r = template_make_id(json_object_get(m, "files"), ret_id);
 	json_decref(m);
 	return r < 0 ? err_set(err, r,
-			       "the template '%s' was not hashed yet: type `sbx template verify "
-			       "%s`",
-			       ref, ref)
+			       "template '%s' has no hashes yet: run `sbx template verify %s`", ref,
+			       ref)
 		     : 0;
 }
 
@@ -298,7 +297,8 @@ static json_t *describe_template(const char *name)
 	int r;
 
 	if (!dir)
-		return json_pack("{s:s,s:s}", "name", name, "broken", "its folder is missing");
+		return json_pack("{s:s,s:s}", "name", name, "broken",
+			"the directory of the template is missing");
 	r = template_manifest_read(dir, &m, &err);
 	if (r == -ENOENT)
 		return NULL;
@@ -351,7 +351,7 @@ int template_move_aside(const char *name, struct err *err)
 		return 0;
 	if (errno == EEXIST || errno == ENOTEMPTY)
 		return template_remove(path, err);
-	return err_errno(err, -errno, "moving %s to the store", path);
+	return err_errno(err, -errno, "cannot move %s to the store", path);
 }
 
 int template_untag(const char *name, struct err *err)
@@ -362,15 +362,15 @@ int template_untag(const char *name, struct err *err)
 	int r;
 
 	if (!template_is_name(name))
-		return err_set(err, -EINVAL, "'%.80s' is no name of a template", name);
+		return err_set(err, -EINVAL, "invalid template name '%.80s'", name);
 	path = template_top(name);
 	if (lstat(path, &st) < 0)
-		return err_set(err, -ENOENT, "there is no template '%s' on this machine", name);
+		return err_set(err, -ENOENT, "template '%s' not found", name);
 	r = template_lock(&lock, err);
 	if (r == 0 && S_ISDIR(st.st_mode))
 		return template_move_aside(name, err);
 	if (r == 0 && unlink(path) < 0)
-		r = err_errno(err, -errno, "removing %s", path);
+		r = err_errno(err, -errno, "cannot remove %s", path);
 	return r < 0 ? r : template_sync_dir(top, err);
 }
 
@@ -422,7 +422,7 @@ int template_collect(const char *const *keep, size_t n, struct err *err)
 		return r;
 	d = opendir(store);
 	if (!d)
-		return err_errno(err, -errno, "opening %s", store);
+		return err_errno(err, -errno, "cannot open %s", store);
 	named = named_ids();
 	while ((e = dir_next(d))) {
 		AUTO_FREE char *path = NULL;

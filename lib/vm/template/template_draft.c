@@ -65,9 +65,9 @@ int template_draft_begin(struct template_draft *ret, struct err *err)
 			return 0;
 		}
 		if (errno != EEXIST)
-			return err_errno(err, -errno, "making %s", path);
+			return err_errno(err, -errno, "cannot create %s", path);
 	}
-	return err_set(err, -EBUSY, "there are too many drafts of templates");
+	return err_set(err, -EBUSY, "too many unfinished templates");
 }
 
 void template_draft_done(struct template_draft *d)
@@ -109,8 +109,7 @@ static int note_layer(struct template_draft *d, enum template_disk disk, struct 
 
 	if (c->n == TEMPLATE_MAX_LAYERS)
 		return err_set(err, -EMLINK,
-			"the disk %s has %d layers already, more are not possible; save it as one "
-			"with `sbx template save --flat`",
+			"disk %s already has the maximum of %d layers: merge them with `sbx template save --flat`",
 			stem, TEMPLATE_MAX_LAYERS);
 	c->files[c->n] = c->n == 0 ? xasprintf("%s/%s.img", d->dir, stem)
 				   : xasprintf("%s/%s.%zu.qcow2", d->dir, stem, c->n);
@@ -157,7 +156,7 @@ int template_draft_add_layer(struct template_draft *d, enum template_disk disk, 
 	int r;
 
 	if (c->n == 0)
-		return err_set(err, -EINVAL, "a layer needs a base below it");
+		return err_set(err, -EINVAL, "a layer requires a base disk");
 	r = note_layer(d, disk, err);
 	if (r < 0)
 		return r;
@@ -185,9 +184,9 @@ int template_draft_take(
 	struct template_name what;
 
 	if (!template_file_name(name, &what) || what.part == TEMPLATE_PART_LAYER)
-		return err_set(err, -EINVAL, "%s is no base, kernel or modules", name);
+		return err_set(err, -EINVAL, "%s is not a base disk, kernel or modules file", name);
 	if (strcmp(to, path) != 0 && rename(path, to) < 0)
-		return err_errno(err, -errno, "moving %s", path);
+		return err_errno(err, -errno, "cannot move %s", path);
 	if (what.part == TEMPLATE_PART_SMALL)
 		return 0;
 	/* A new base has nothing to do with the layers of the old one. */
@@ -213,13 +212,13 @@ static int settle_draft(const char *path, struct stat *ret, struct err *err)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "%s is no plain file", path);
+		return err_set(err, -EINVAL, "%s is not a regular file", path);
 	if ((st.st_mode & 0777) != mode && st.st_uid == geteuid() && fchmod(fd, mode) < 0)
-		return err_errno(err, -errno, "changing %s", path);
+		return err_errno(err, -errno, "cannot change %s", path);
 	if (fsync(fd) < 0 || fstat(fd, ret) < 0)
-		return err_errno(err, -errno, "syncing %s", path);
+		return err_errno(err, -errno, "cannot sync %s", path);
 	return 0;
 }
 
@@ -273,7 +272,7 @@ static int count_bytes(void *arg, const char *path, struct err *err)
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot access %s", path);
 	if (!template_stamp_get(p->draft->known, name, &st))
 		p->meter.total += (uint64_t)st.st_blocks * 512;
 	return 0;
@@ -348,7 +347,7 @@ static int put_in_place(struct template_draft *d, const char *id, struct err *er
 	if (r < 0)
 		return r;
 	if (rename(d->dir, place) < 0)
-		return err_errno(err, -errno, "moving the template to %s", place);
+		return err_errno(err, -errno, "cannot move the template to %s", place);
 	free(TAKE(d->dir));
 	return template_sync_dir(store, err);
 }
@@ -402,8 +401,7 @@ int template_draft_publish(struct template_draft *d, const char *name, const jso
 
 	if (name && !template_is_name(name))
 		r = err_set(err, -EINVAL,
-			"'%.80s' is no name for a template: letters, digits, '.' and '-', at most "
-			"%d, and not 16 hex digits",
+			"invalid template name '%.80s': use letters, digits, '.' and '-', at most %d, not 16 hex digits",
 			name, TEMPLATE_MAX_NAME);
 	if (r == 0)
 		r = each_file(d, &p, count_bytes, err);

@@ -35,7 +35,7 @@ static int put_export(struct out *o, const void *p, size_t n)
 	int r = fd_write_all(o->fd, p, n);
 
 	if (r < 0)
-		return err_errno(o->err, r, "writing the file");
+		return err_errno(o->err, r, "cannot write the file");
 	return EVP_DigestUpdate(o->sum, p, n) == 1 ? 0 : -EIO;
 }
 
@@ -88,7 +88,7 @@ static int put_file(struct out *o, const char *dir, const char *name, const json
 	int r;
 
 	if (fd < 0)
-		return err_errno(o->err, -errno, "opening %s", path);
+		return err_errno(o->err, -errno, "cannot open %s", path);
 	r = template_each_block(fd, size, put_block, o, o->err);
 	if (r == 0)
 		r = flush_export(o);

@@ -70,7 +70,7 @@ int template_lock(int *ret_fd, struct err *err)
 		r = file_lock(path, TEMPLATE_LOCK_MS, err);
 	if (r == -EBUSY)
 		return err_set(err, r,
-			"another command changes the templates; try again when it has ended");
+			"another command is changing the templates: try again when it has finished");
 	*ret_fd = r;
 	return MIN(r, 0);
 }
@@ -123,7 +123,7 @@ static int copy_open(int in, int out, struct err *err)
 	if (ioctl(out, FICLONE, in) == 0)
 		return 0;
 	if (!has_space(out, &st))
-		return err_set(err, -ENOSPC, "%llu MiB of free disk space are needed",
+		return err_set(err, -ENOSPC, "%llu MiB of free disk space are required",
 			(unsigned long long)((uint64_t)st.st_blocks / 2048 +
 					     (TEMPLATE_MIN_FREE >> 20)));
 	if (ftruncate(out, st.st_size) < 0)
@@ -139,10 +139,10 @@ int template_copy(const char *from, const char *to, struct err *err)
 	int r;
 
 	if (in < 0 || out < 0)
-		return err_errno(err, -errno, "copying %s", from);
+		return err_errno(err, -errno, "cannot copy %s", from);
 	r = copy_open(in, out, &why);
 	if (r < 0)
-		return err_set(err, r, "copying %s: %s", from, err_text(&why, r));
+		return err_set(err, r, "cannot copy %s: %s", from, err_text(&why, r));
 	return 0;
 }
 
@@ -153,7 +153,7 @@ int template_link(const char *from, const char *to, struct err *err)
 	/* Another file system, another owner, or too many names. */
 	if (errno == EXDEV || errno == EPERM || errno == EMLINK)
 		return template_copy(from, to, err);
-	return err_errno(err, -errno, "linking %s to %s", from, to);
+	return err_errno(err, -errno, "cannot link %s to %s", from, to);
 }
 
 int template_remove(const char *dir, struct err *err)
@@ -164,18 +164,18 @@ int template_remove(const char *dir, struct err *err)
 	AUTO_DIR DIR *d = NULL;
 
 	if (lstat(dir, &st) < 0)
-		return errno == ENOENT ? 0 : err_errno(err, -errno, "looking at %s", dir);
+		return errno == ENOENT ? 0 : err_errno(err, -errno, "cannot access %s", dir);
 	if (!S_ISDIR(st.st_mode))
-		return unlink(dir) < 0 ? err_errno(err, -errno, "removing %s", dir) : 0;
+		return unlink(dir) < 0 ? err_errno(err, -errno, "cannot remove %s", dir) : 0;
 	d = opendir(dir);
 	if (!d)
-		return err_errno(err, -errno, "opening %s", dir);
+		return err_errno(err, -errno, "cannot open %s", dir);
 	while ((e = dir_next(d)))
 		if (unlinkat(dirfd(d), e->d_name, 0) < 0)
 			r = -errno;
 	if (r == 0 && rmdir(dir) < 0)
 		r = -errno;
-	return r < 0 ? err_errno(err, r, "removing %s", dir) : 0;
+	return r < 0 ? err_errno(err, r, "cannot remove %s", dir) : 0;
 }
 
 int template_sync_dir(const char *dir, struct err *err)
@@ -183,7 +183,7 @@ int template_sync_dir(const char *dir, struct err *err)
 	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 || fsync(fd) < 0)
-		return err_errno(err, -errno, "syncing %s", dir);
+		return err_errno(err, -errno, "cannot sync %s", dir);
 	return 0;
 }
 
@@ -193,12 +193,12 @@ int template_point(const char *path, const char *target, struct err *err)
 
 	(void)unlink(temp);
 	if (symlink(target, temp) < 0)
-		return err_errno(err, -errno, "making the link %s", path);
+		return err_errno(err, -errno, "cannot create the link %s", path);
 	if (rename(temp, path) < 0) {
 		int r = -errno;
 
 		(void)unlink(temp);
-		return err_errno(err, r, "making the link %s", path);
+		return err_errno(err, r, "cannot create the link %s", path);
 	}
 	return 0;
 }

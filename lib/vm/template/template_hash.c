@@ -116,12 +116,12 @@ int template_each_block(int fd, uint64_t size, template_block_fn *fn, void *arg,
 		int r;
 
 		if (lseek(fd, (off_t)at, SEEK_SET) < 0)
-			return err_errno(err, -errno, "reading");
+			return err_errno(err, -errno, "cannot read the file");
 		n = fd_read_full(fd, buf, want);
 		if (n < 0)
-			return err_errno(err, (int)n, "reading");
+			return err_errno(err, (int)n, "cannot read the file");
 		if ((size_t)n != want)
-			return err_set(err, -EUCLEAN, "it became shorter while it was read");
+			return err_set(err, -EUCLEAN, "the file was truncated while it was read");
 		r = give_blocks(at, slice_of(buf, want), fn, arg);
 		if (r < 0)
 			return r;
@@ -152,12 +152,12 @@ int template_hash_file(const char *path, uint64_t size, struct template_meter *m
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	template_hash_begin(&h.hash, size);
 	r = template_each_block(fd, size, hash_block, &h, err);
 	if (r < 0) {
 		template_hash_done(&h.hash);
-		return err_wrap(err, r, "hashing %s", path);
+		return err_wrap(err, r, "cannot hash %s", path);
 	}
 	template_hash_end(&h.hash, ret_hex);
 	return 0;

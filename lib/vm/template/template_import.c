@@ -60,8 +60,7 @@ static void part_done(struct part *p)
 static int bad_import(struct in *in, const char *what)
 {
 	return err_set(in->err, -EBADMSG,
-		"the file is damaged or no template of sbx (%s); nothing of it was taken. Have it "
-		"made again with `sbx template save NAME -o FILE`",
+		"the file is corrupt or not an sbx template (%s): nothing was loaded. Create the file again with `sbx template save NAME -o FILE`",
 		what);
 }
 
@@ -70,9 +69,9 @@ static int get_import(struct in *in, void *p, size_t n)
 	ssize_t got = fd_read_full(in->fd, p, n);
 
 	if (got < 0)
-		return err_errno(in->err, (int)got, "reading the file");
+		return err_errno(in->err, (int)got, "cannot read the file");
 	if ((size_t)got != n)
-		return bad_import(in, "it ends too early");
+		return bad_import(in, "the file is truncated");
 	template_meter_add(&in->meter, n);
 	return EVP_DigestUpdate(in->sum, p, n) == 1 ? 0 : -EIO;
 }
@@ -136,9 +135,9 @@ static int check_manifest(struct in *in)
 	int r;
 
 	if (json_integer_value(json_object_get(m, "format")) != TEMPLATE_FORMAT)
-		return bad_import(in, "its manifest is of another version of sbx");
+		return bad_import(in, "the manifest is from another version of sbx");
 	if (!is_plain_fact(m, 0))
-		return bad_import(in, "its manifest has control characters or too much in it");
+		return bad_import(in, "the manifest has control characters or too many fields");
 	r = template_check_files(files, true, &why);
 	if (r < 0)
 		return bad_import(in, why.text);
@@ -146,7 +145,7 @@ static int check_manifest(struct in *in)
 		return bad_import(in, "a disk is larger than 64 GiB");
 	r = template_make_id(files, made);
 	if (r < 0 || !id || strcmp(id, made) != 0)
-		return bad_import(in, "its id is not the one of its files");
+		return bad_import(in, "the id does not match the files");
 	return 0;
 }
 
@@ -158,11 +157,11 @@ static int get_head(struct in *in)
 	int r = get_import(in, magic, sizeof(magic));
 
 	if (r == 0 && memcmp(magic, TEMPLATE_MAGIC, sizeof(magic)) != 0)
-		return bad_import(in, "it does not begin like one");
+		return bad_import(in, "the file has no template header");
 	if (r == 0)
 		r = get_u32(in, &n);
 	if (r == 0 && (n == 0 || n > TEMPLATE_MAX_MANIFEST))
-		return bad_import(in, "its manifest is too long");
+		return bad_import(in, "the manifest is too long");
 	if (r < 0)
 		return r;
 	text = xmalloc(n);
@@ -171,7 +170,7 @@ static int get_head(struct in *in)
 		return r;
 	in->manifest = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	return json_is_object(in->manifest) ? check_manifest(in)
-					    : bad_import(in, "its manifest is no JSON object");
+					    : bad_import(in, "the manifest is not a JSON object");
 }
 
 /* ---- files ---- */
@@ -186,8 +185,7 @@ static int check_room(struct in *in)
 	if ((uint64_t)v.f_bavail * v.f_frsize >= TEMPLATE_MIN_FREE)
 		return 0;
 	return err_set(in->err, -ENOSPC,
-		"the disk of %s is almost full, so the template was not loaded; `sbx template ls` "
-		"shows what takes room",
+		"the template was not loaded: the disk of %s is almost full. `sbx template ls` shows the size of each template",
 		in->draft.dir);
 }
 
@@ -197,12 +195,12 @@ static int take_piece(struct in *in, struct part *p, struct rd *rd)
 	struct slice block;
 
 	if (rd->bad || at % TEMPLATE_BLOCK != 0 || at < p->next || at >= p->size)
-		return bad_import(in, "a block is out of place");
+		return bad_import(in, "a block is out of order");
 	block = rd_bytes(rd, (size_t)MIN((uint64_t)TEMPLATE_BLOCK, p->size - at));
 	if (rd->bad || template_is_zero(block))
-		return bad_import(in, "a block is cut or empty");
+		return bad_import(in, "a block is truncated or empty");
 	if (pwrite(p->fd, block.p, block.n, (off_t)at) != (ssize_t)block.n)
-		return err_errno(in->err, errno ? -errno : -EIO, "writing %s", p->name);
+		return err_errno(in->err, errno ? -errno : -EIO, "cannot write %s", p->name);
 	template_hash_block(&p->hash, at, block);
 	p->next = at + TEMPLATE_BLOCK;
 	return 0;
@@ -229,7 +227,7 @@ static int take_frame(struct in *in, struct part *p)
 		return r;
 	n = ZSTD_decompressDCtx(in->zstd, in->raw, raw, in->packed, packed);
 	if (ZSTD_isError(n) || n != raw)
-		return bad_import(in, "a frame cannot be unpacked");
+		return bad_import(in, "a frame cannot be decompressed");
 	rd = rd_init(slice_of(in->raw, n));
 	while (r == 0 && rd.n > 0)
 		r = take_piece(in, p, &rd);
@@ -245,9 +243,9 @@ static int end_part(struct in *in, struct part *p, const json_t *file)
 
 	template_hash_end(&p->hash, hash);
 	if (strcmp(hash, want) != 0)
-		return bad_import(in, "the content of a file is not what its hash says");
+		return bad_import(in, "the content of a file does not match its hash");
 	if (fchmod(p->fd, template_file_mode(p->name)) < 0 || fstat(p->fd, &st) < 0)
-		return err_errno(in->err, -errno, "writing %s", p->name);
+		return err_errno(in->err, -errno, "cannot write %s", p->name);
 	template_stamp_set(in->draft.known, p->name, &st, hash);
 	return 0;
 }
@@ -277,7 +275,7 @@ static int take_file(struct in *in, const char *name)
 	p.size = (uint64_t)json_integer_value(json_object_get(file, "size"));
 	p.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (p.fd < 0 || ftruncate(p.fd, (off_t)p.size) < 0)
-		return err_errno(in->err, -errno, "making %s", path);
+		return err_errno(in->err, -errno, "cannot create %s", path);
 	template_hash_begin(&p.hash, p.size);
 	do
 		r = take_frame(in, &p);
@@ -296,9 +294,9 @@ static int check_sum(struct in *in)
 		return -EIO;
 	n = fd_read_full(in->fd, said, sizeof(said));
 	if (n < 0)
-		return err_errno(in->err, (int)n, "reading the file");
+		return err_errno(in->err, (int)n, "cannot read the file");
 	if (n != TEMPLATE_HASH_LEN || memcmp(sum, said, sizeof(sum)) != 0)
-		return bad_import(in, "its sum is wrong");
+		return bad_import(in, "the checksum is wrong");
 	return 0;
 }
 
@@ -351,8 +349,7 @@ static int choose_name(struct in *in, struct template_naming *naming)
 		name = json_string_value(json_object_get(in->manifest, "name"));
 	if (!name || !template_is_name(name) || (theirs && !naming->may_take))
 		return err_set(in->err, -EINVAL,
-			"the file has no valid name for its template; give one: sbx template load "
-			"FILE NAME");
+			"the file has no valid template name: use `sbx template load FILE NAME`");
 	if (theirs)
 		r = naming->may_take(naming->arg, name, id, in->err);
 	return r < 0 ? r : str_copy(naming->given, sizeof(naming->given), name);

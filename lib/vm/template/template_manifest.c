@@ -14,7 +14,7 @@ static const char *const disk_names[] = {
 	[TEMPLATE_DOCKER] = "docker",
 };
 
-_Static_assert(ARRAY_LEN(disk_names) == TEMPLATE_N_DISKS, "a name for each disk");
+_Static_assert(ARRAY_LEN(disk_names) == TEMPLATE_N_DISKS, "one name per disk");
 
 const char *template_disk_name(enum template_disk disk)
 {
@@ -80,12 +80,12 @@ static int check_file(const char *name, const json_t *file, bool need_hash, stru
 	json_int_t n;
 
 	if (!template_file_name(name, &what))
-		return err_set(err, -EUCLEAN, "'%.40s' is no name of a file of a template", name);
+		return err_set(err, -EUCLEAN, "invalid name '%.40s' of a template file", name);
 	n = json_integer_value(size);
 	if (!json_is_integer(size) || n <= 0 ||
 		(uint64_t)n >
 			(what.part == TEMPLATE_PART_SMALL ? TEMPLATE_MAX_SMALL : TEMPLATE_MAX_DISK))
-		return err_set(err, -EUCLEAN, "the size of %s is missing or out of bounds", name);
+		return err_set(err, -EUCLEAN, "the size of %s is missing or out of range", name);
 	if (hash ? !is_hash(hash) : need_hash)
 		return err_set(err, -EUCLEAN, "the hash of %s is missing or malformed", name);
 	return 0;
@@ -109,8 +109,8 @@ static int check_chain(const json_t *files, enum template_disk disk, struct err 
 		below = MAX(below, what.layer);
 	}
 	if (!base || found != below)
-		return err_set(err, -EUCLEAN, "the chain of the disk %s has a gap",
-			template_disk_name(disk));
+		return err_set(
+			err, -EUCLEAN, "a layer of disk %s is missing", template_disk_name(disk));
 	return 0;
 }
 
@@ -142,7 +142,7 @@ static int check_format(const json_t *m, struct err *err)
 	if (!format || json_integer_value(format) == TEMPLATE_FORMAT)
 		return 0;
 	return err_set(err, -EUCLEAN,
-		"another version of sbx made it; remove it and build or save it anew");
+		"the template was created by another version of sbx: remove it and build or save it again");
 }
 
 int template_manifest_read(const char *dir, json_t **ret, struct err *err)
@@ -156,12 +156,12 @@ int template_manifest_read(const char *dir, json_t **ret, struct err *err)
 		return r;
 	m = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	r = json_is_object(m) ? check_format(m, err)
-			      : err_set(err, -EUCLEAN, "it is no JSON object");
+			      : err_set(err, -EUCLEAN, "the manifest is not a JSON object");
 	if (r == 0)
 		r = template_check_files(json_object_get(m, "files"), false, err);
 	if (r < 0) {
 		json_decref(m);
-		return err_wrap(err, r, "reading %s", path);
+		return err_wrap(err, r, "cannot read %s", path);
 	}
 	*ret = m;
 	return 0;

@@ -56,19 +56,19 @@ static const char *fault_qcow2(const uint8_t *head)
 	uint64_t size = get64_qcow2(head, AT_SIZE);
 
 	if (get32_qcow2(head, AT_MAGIC) != 0x514649fb || get32_qcow2(head, AT_VERSION) != 3)
-		return "is no qcow2 image of version 3";
+		return "is not a qcow2 image of version 3";
 	if (get64_qcow2(head, AT_BACKING_OFFSET) != 0 || get32_qcow2(head, AT_BACKING_LEN) != 0)
-		return "names another file as its backing file";
+		return "has another backing file";
 	if (get32_qcow2(head, AT_CRYPT) != 0)
 		return "is encrypted";
 	if (get32_qcow2(head, AT_SNAPSHOTS) != 0)
-		return "has snapshots inside";
+		return "contains snapshots";
 	if (get64_qcow2(head, AT_INCOMPATIBLE) != 0)
-		return "needs another file for its data, or features that are not known here";
+		return "requires an external data file or unknown features";
 	if (get64_qcow2(head, AT_AUTOCLEAR) != 0)
-		return "has features that are not known here";
+		return "has unknown features";
 	if (bits < 9 || bits > 21 || size == 0 || size > TEMPLATE_MAX_DISK)
-		return "has sizes that are out of bounds";
+		return "has sizes that are out of range";
 	return NULL;
 }
 
@@ -78,12 +78,12 @@ static int read_head(const char *path, int flags, uint8_t *head, int *ret_fd, st
 	ssize_t n;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	n = fd_read_full(fd, head, HEAD_BYTES);
 	if (n < 0)
-		return err_errno(err, (int)n, "reading %s", path);
+		return err_errno(err, (int)n, "cannot read %s", path);
 	if (n != HEAD_BYTES)
-		return err_set(err, -EUCLEAN, "the layer %s is no qcow2 image", path);
+		return err_set(err, -EUCLEAN, "layer %s is not a qcow2 image", path);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -100,7 +100,7 @@ int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err)
 	why = fault_qcow2(head);
 	if (ret_size)
 		*ret_size = get64_qcow2(head, AT_SIZE);
-	return why ? err_set(err, -EUCLEAN, "the layer %s %s: it is refused", path, why) : 0;
+	return why ? err_set(err, -EUCLEAN, "layer %s %s: rejected", path, why) : 0;
 }
 
 int template_qcow2_strip(const char *path, struct err *err)
@@ -120,12 +120,12 @@ int template_qcow2_strip(const char *path, struct err *err)
 		return 0; /* no layer, which the check finds, or no name */
 	/* The name lies behind the head in the first cluster. */
 	if (n > MAX_BACKING_NAME || at < HEAD_BYTES || at + n > TEMPLATE_BLOCK)
-		return err_set(err, -EUCLEAN, "the head of the layer %s is damaged", path);
+		return err_set(err, -EUCLEAN, "the header of layer %s is corrupt", path);
 	out = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (out < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	if (pwrite(out, zeros, 12, AT_BACKING_OFFSET) != 12 ||
 		pwrite(out, zeros, n, (off_t)at) != (ssize_t)n)
-		return err_set(err, -EIO, "writing the head of %s failed", path);
+		return err_set(err, -EIO, "cannot write the header of %s", path);
 	return 0;
 }

@@ -269,15 +269,15 @@ static int check_disks(const struct vmm_config *c, struct err *err)
 
 		if (d->n == 1 || d->n > VMM_MAX_LAYERS)
 			return err_set(err, -EINVAL,
-				"a disk of %zu files: it has a base and overlays, %d files at most",
+				"invalid disk of %zu files: expected a base and overlays, at most %d files",
 				d->n, VMM_MAX_LAYERS);
 		for (size_t j = 0; j < d->n; j++) {
 			if (!d->files[j])
-				return err_set(err, -EINVAL, "a disk without one of its files");
+				return err_set(err, -EINVAL, "a file of a disk is missing");
 		}
 	}
 	if (c->disks[VMM_DOCKER].n && !c->disks[VMM_ROOT].n)
-		return err_set(err, -EINVAL, "the docker disk comes after the root disk");
+		return err_set(err, -EINVAL, "the docker disk requires a root disk");
 	return 0;
 }
 
@@ -286,22 +286,24 @@ static int check_config(const struct vmm_config *c, struct err *err)
 	const char *extra = c->cmdline_extra ? c->cmdline_extra : "";
 
 	if (!c->kernel || !c->initrd || c->ctl_listen_fd < 0)
-		return err_set(err, -EINVAL, "a machine needs a kernel, an initrd and sbx.ctl");
+		return err_set(err, -EINVAL, "a VM requires a kernel, an initrd and sbx.ctl");
 	if (c->incoming && c->share_fd >= 0)
-		return err_set(err, -EINVAL, "a restored machine gets its share afterwards");
+		return err_set(err, -EINVAL, "a restored VM cannot begin with a share");
 	if (c->cpus < 1 || c->cpus > VMM_MAX_CPUS)
-		return err_set(err, -EINVAL, "%u cpus: use 1 to %d", c->cpus, VMM_MAX_CPUS);
+		return err_set(err, -EINVAL, "invalid number of CPUs %u: expected 1 to %d", c->cpus,
+			VMM_MAX_CPUS);
 	if (c->memory < VMM_MIN_MEMORY || c->memory & ((1 << 20) - 1))
 		return err_set(err, -EINVAL,
-			"%" PRIu64 " bytes of memory: use whole MiB, %llu or more", c->memory,
-			VMM_MIN_MEMORY >> 20);
+			"invalid memory size of %" PRIu64
+			" bytes: expected whole MiB, at least %llu",
+			c->memory, VMM_MIN_MEMORY >> 20);
 	if (strlen(extra) > VMM_MAX_CMDLINE)
-		return err_set(
-			err, -EINVAL, "kernel command line longer than %d bytes", VMM_MAX_CMDLINE);
+		return err_set(err, -EINVAL, "the kernel command line is longer than %d bytes",
+			VMM_MAX_CMDLINE);
 	for (const char *p = extra; *p; p++) {
 		if (*p < 0x20 || *p > 0x7e)
-			return err_set(
-				err, -EINVAL, "kernel command line with a control character");
+			return err_set(err, -EINVAL,
+				"the kernel command line contains a control character");
 	}
 	return check_disks(c, err);
 }

@@ -84,11 +84,11 @@ static int check_base(const char *path, const char *base, uint64_t *size, struct
 	struct stat st;
 
 	if (access(path, F_OK) == 0)
-		return err_set(err, -EEXIST, "%s is there already", path);
+		return err_set(err, -EEXIST, "%s already exists", path);
 	if (stat(base, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", base);
+		return err_errno(err, -errno, "cannot access %s", base);
 	if (base[0] != '/' || !S_ISREG(st.st_mode) || st.st_size <= 0)
-		return err_set(err, -EINVAL, "%s is no disk image with an absolute name", base);
+		return err_set(err, -EINVAL, "%s is not a disk image with an absolute path", base);
 	if (*size == 0)
 		*size = (uint64_t)st.st_size;
 	if (*size < (uint64_t)st.st_size)
@@ -105,14 +105,14 @@ static int layer_size(const char *path, uint64_t *ret_size, struct err *err)
 	ssize_t n;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	n = fd_read_full(fd, head, sizeof(head));
 	memcpy(&magic, head, sizeof(magic));
 	memcpy(ret_size, head + QCOW2_AT_SIZE, sizeof(*ret_size));
 	*ret_size = be64toh(*ret_size);
 	if (n != (ssize_t)sizeof(head) || be32toh(magic) != QCOW2_MAGIC || *ret_size == 0 ||
 		*ret_size > DISK_MAX_BYTES)
-		return err_set(err, -EUCLEAN, "%s is no qcow2 image of at most 1 TiB", path);
+		return err_set(err, -EUCLEAN, "%s is not a qcow2 image of at most 1 TiB", path);
 	return 0;
 }
 
@@ -123,7 +123,7 @@ int disk_chain_size(const char *const *files, size_t n, uint64_t *ret_size, stru
 	if (n > 1)
 		return layer_size(files[n - 1], ret_size, err);
 	if (stat(files[0], &st) < 0)
-		return err_errno(err, -errno, "looking at %s", files[0]);
+		return err_errno(err, -errno, "cannot access %s", files[0]);
 	*ret_size = (uint64_t)st.st_size;
 	return 0;
 }
@@ -133,7 +133,7 @@ static int make_raw(uint64_t size, const char *out, struct err *err)
 	AUTO_CLOSE int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
-		return err_errno(err, -errno, "making %s", out);
+		return err_errno(err, -errno, "cannot create %s", out);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static int make_raw(uint64_t size, const char *out, struct err *err)
 static int put_in_place(const char *temp, const char *path, struct err *err)
 {
 	if (link(temp, path) < 0)
-		return err_errno(err, -errno, "making %s", path);
+		return err_errno(err, -errno, "cannot create %s", path);
 	return 0;
 }
 
@@ -171,9 +171,10 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 			       options, "-F", "raw", "-b", base, "--", "/disk/image", bytes, NULL},
 		&a, NULL, said, sizeof(said), DISK_TIMEOUT_MS, err);
 	if (r < 0)
-		r = err_wrap(err, r, "making %s with qemu-img", path);
+		r = err_wrap(err, r, "cannot create %s with qemu-img", path);
 	else if (r > 0)
-		r = err_set(err, -EIO, "making %s: %s", path, *said ? said : "qemu-img failed");
+		r = err_set(
+			err, -EIO, "cannot create %s: %s", path, *said ? said : "qemu-img failed");
 	else
 		r = put_in_place(temp, path, err);
 	(void)unlink(temp);
@@ -208,7 +209,8 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 	int r;
 
 	if (n == 0 || n > VMM_MAX_LAYERS)
-		return err_set(err, -EINVAL, "a disk has 1 to %d files", VMM_MAX_LAYERS);
+		return err_set(
+			err, -EINVAL, "invalid disk: expected 1 to %d files", VMM_MAX_LAYERS);
 	r = disk_chain_size(files, n, &size, err);
 	if (r == 0)
 		r = make_raw(size, out, err);
@@ -222,7 +224,7 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 		(struct jail_mount){.from = out, .to = "/disk/out", .flags = JAIL_MOUNT_RW};
 	r = run_jailed(argv, &a, out, said, sizeof(said), DISK_TIMEOUT_MS, err);
 	if (r > 0)
-		r = err_set(err, -EIO, "making one file of a disk: %s",
+		r = err_set(err, -EIO, "cannot merge the files of a disk: %s",
 			*said ? said : "qemu-img failed");
 	if (r < 0)
 		(void)unlink(out);
@@ -235,7 +237,7 @@ int disk_wait_free(const char *path, uint64_t ms, struct err *err)
 	uint64_t end = clock_mono_ms() + ms;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	for (;;) {
 		struct flock lock = {.l_type = F_WRLCK,
 			.l_whence = SEEK_SET,
@@ -243,7 +245,7 @@ int disk_wait_free(const char *path, uint64_t ms, struct err *err)
 			.l_len = LOCKS_N};
 
 		if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
-			return err_errno(err, -errno, "asking who has %s", path);
+			return err_errno(err, -errno, "cannot query the lock of %s", path);
 		if (lock.l_type == F_UNLCK)
 			return 0;
 		if (clock_mono_ms() >= end)

@@ -14,7 +14,7 @@ int helper_begin(pid_t *ret_pid, int *ret_pidfd, struct err *err)
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0)
-		return err_errno(err, -errno, "starting a helper process");
+		return err_errno(err, -errno, "cannot start a helper process");
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
@@ -28,7 +28,7 @@ int helper_begin(pid_t *ret_pid, int *ret_pidfd, struct err *err)
 
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
-		return err_errno(err, r, "watching a helper process");
+		return err_errno(err, r, "cannot watch a helper process");
 	}
 	return 1;
 }

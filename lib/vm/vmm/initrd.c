@@ -81,9 +81,9 @@ static int open_input(const char *path, uint64_t max, uint64_t *ret_size, struct
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > max)
-		return err_set(err, -EINVAL, "%s is no file of a usable size", path);
+		return err_set(err, -EINVAL, "%s is not a regular file of a valid size", path);
 	*ret_size = (uint64_t)st.st_size;
 	return TAKE_FD(fd);
 }
@@ -119,7 +119,7 @@ static int write_all(int fd, const char *init, const char *modules, struct err *
 	r = write_own(&w, in, size);
 	if (r == 0 && modules)
 		r = copy_file(&w, mod, mod_size);
-	return r < 0 ? err_errno(err, r, "writing the initrd") : 0;
+	return r < 0 ? err_errno(err, r, "cannot write the initrd") : 0;
 }
 
 int initrd_write(const char *dest, const char *init, const char *modules, struct err *err)
@@ -129,11 +129,11 @@ int initrd_write(const char *dest, const char *init, const char *modules, struct
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "making %s", temp);
+		return err_errno(err, -errno, "cannot create %s", temp);
 	r = write_all(fd, init, modules, err);
 	/* Synced: after a power cut the name must not stand for an empty file. */
 	if (r == 0 && (fdatasync(fd) < 0 || rename(temp, dest) < 0))
-		r = err_errno(err, -errno, "putting %s in place", dest);
+		r = err_errno(err, -errno, "cannot put %s in place", dest);
 	if (r < 0)
 		(void)unlink(temp);
 	return r;

@@ -40,7 +40,7 @@ void qmp_item_done(struct qmp_item *item)
 static int give_up(struct qmp *q, struct err *err, const char *why)
 {
 	q->state = QMP_DEAD;
-	return err_set(err, -EBADMSG, "qemu's monitor sent %s", why);
+	return err_set(err, -EBADMSG, "protocol error: the QEMU monitor sent %s", why);
 }
 
 /* Copies at most size - 1 bytes; what could move a cursor or end a line becomes '?'. */
@@ -100,7 +100,7 @@ static struct qmp_command make_command(
 static int on_greeting(struct qmp *q, const json_t *msg, struct qmp_item *it, struct err *err)
 {
 	if (!json_is_object(json_object_get(msg, "QMP")))
-		return give_up(q, err, "something else than a greeting");
+		return give_up(q, err, "no greeting");
 	memmove(&q->queue[1], &q->queue[0], q->n_queue * sizeof(q->queue[0]));
 	q->queue[0] = make_command(q, TAG_CAPABILITIES, "qmp_capabilities", NULL, -1);
 	q->n_queue++;
@@ -115,9 +115,9 @@ static int on_event(struct qmp *q, const json_t *msg, struct qmp_item *it, struc
 	json_t *data = json_object_get(msg, "data");
 
 	if (!json_is_string(name) || json_string_length(name) >= QMP_MAX_NAME)
-		return give_up(q, err, "an event without a proper name");
+		return give_up(q, err, "an event without a valid name");
 	if (data && !json_is_object(data))
-		return give_up(q, err, "an event whose data is no object");
+		return give_up(q, err, "an event whose data is not an object");
 	it->kind = QMP_EVENT;
 	copy_clean(it->name, sizeof(it->name), name);
 	it->data = json_incref(data);
@@ -131,7 +131,7 @@ static int fill_error(struct qmp *q, const json_t *e, struct qmp_item *it, struc
 	const json_t *desc = json_object_get(e, "desc");
 
 	if (!json_is_string(class) || !json_is_string(desc))
-		return give_up(q, err, "an error without class and text");
+		return give_up(q, err, "an error without class or text");
 	it->kind = QMP_ERROR;
 	copy_clean(it->name, sizeof(it->name), class);
 	copy_clean(it->text, sizeof(it->text), desc);
@@ -146,9 +146,9 @@ static int on_answer(struct qmp *q, const json_t *msg, struct qmp_item *it, stru
 	int r = 1;
 
 	if (!q->n_queue || q->n_sent < q->queue[0].len)
-		return give_up(q, err, "an answer nobody asked for");
+		return give_up(q, err, "an unexpected response");
 	if (!json_is_integer(id) || json_integer_value(id) != (json_int_t)q->queue[0].id)
-		return give_up(q, err, "an answer with a wrong id");
+		return give_up(q, err, "a response with a wrong id");
 	it->id = q->queue[0].id;
 	it->tag = q->queue[0].tag;
 	it->kind = QMP_RESULT;
@@ -174,7 +174,7 @@ static int on_capabilities(struct qmp *q, struct qmp_item *it, struct err *err)
 		return 1;
 	qmp_item_done(it);
 	if (it->kind == QMP_ERROR)
-		return give_up(q, err, "a refusal of qmp_capabilities");
+		return give_up(q, err, "an error for qmp_capabilities");
 	q->state = QMP_RUNNING;
 	it->kind = QMP_READY;
 	return 1;
@@ -185,7 +185,7 @@ static int on_message(struct qmp *q, const json_t *msg, struct qmp_item *it, str
 	int r;
 
 	if (!json_is_object(msg))
-		return give_up(q, err, "a line that is no object");
+		return give_up(q, err, "a line that is not an object");
 	if (q->state == QMP_BORN)
 		return on_greeting(q, msg, it, err);
 	if (json_object_get(msg, "event"))
@@ -206,11 +206,11 @@ static int on_line(struct qmp *q, struct slice line, struct qmp_item *it, struct
 	if (!line.n)
 		return 0;
 	if (is_too_deep(line))
-		return give_up(q, err, "a line that nests too deep");
+		return give_up(q, err, "a line that is nested too deeply");
 	msg = json_loadb(
 		(const char *)line.p, line.n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
 	if (!msg)
-		return give_up(q, err, "a line that is no JSON");
+		return give_up(q, err, "a line that is not JSON");
 	r = on_message(q, msg, it, err);
 	json_decref(msg);
 	return r;
@@ -246,7 +246,7 @@ int qmp_feed(struct qmp *q, struct slice *in, struct qmp_item *ret_item, struct 
 	int r = 0;
 
 	if (q->state == QMP_DEAD)
-		return err_set(err, -EBADMSG, "qemu's monitor is gone");
+		return err_set(err, -EBADMSG, "the QEMU monitor is closed");
 	while (in->n && r == 0) {
 		const uint8_t *nl = memchr(in->p, '\n', in->n);
 		size_t n = nl ? (size_t)(nl - in->p) : in->n;

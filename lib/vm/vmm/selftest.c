@@ -91,7 +91,7 @@ static int start_selftest(
 	};
 
 	if (r < 0)
-		return err_errno(err, r, "making a socket");
+		return err_errno(err, r, "cannot create a socket");
 	run->log_fd = memfd_create("selftest-log", MFD_CLOEXEC);
 	c.log_fd = run->log_fd;
 	return vmm_start(&c, &run->vmm, err);
@@ -159,11 +159,11 @@ static int watch_selftest(struct run *run, uint64_t bound_ms, struct err *err)
 		on_vmm(run);
 		if (run->over) {
 			explain_selftest(run, why, sizeof(why), run->text);
-			return err_set(err, -ENOTSUP, "a test machine ended: %s", why);
+			return err_set(err, -ENOTSUP, "the test VM exited: %s", why);
 		}
 	}
-	explain_selftest(run, why, sizeof(why), "its kernel did not get to sbx-guest");
-	return err_set(err, -ENOTSUP, "a test machine was not up after %" PRIu64 " s: %s",
+	explain_selftest(run, why, sizeof(why), "the kernel did not start sbx-guest");
+	return err_set(err, -ENOTSUP, "the test VM did not boot within %" PRIu64 " s: %s",
 		bound_ms / 1000, why);
 }
 
@@ -224,7 +224,7 @@ static int look_up(const struct selftest_input *in, char *key, size_t size, stru
 	int r = make_key(in, key, size);
 
 	if (r < 0)
-		return err_errno(err, r, "looking at the kernel");
+		return err_errno(err, r, "cannot access the kernel");
 	return in->cache_dir ? load_selftest(path, key, err) : 0;
 }
 
@@ -251,15 +251,14 @@ static int check_device(struct err *err)
 		return 0;
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, -ENOTSUP,
-			"/dev/kvm may not be opened by this user (often: add it to the group kvm)");
-	return err_errno(err, -ENOTSUP, "/dev/kvm cannot be opened");
+			"cannot open /dev/kvm: permission denied (add this user to the group kvm)");
+	return err_errno(err, -ENOTSUP, "cannot open /dev/kvm");
 }
 
 static int refuse_selftest(int r, const char *why, struct err *err)
 {
 	return err_set(err, r,
-		"kvm does not work here: %.300s; to run in software emulation, which is slow and "
-		"isolates less, type --accel tcg or: sbx settings set vm.accel tcg",
+		"KVM does not work on this host: %.300s. Software emulation (--accel tcg, or: sbx settings set vm.accel tcg) is slow and not an isolation boundary",
 		why);
 }
 
@@ -318,7 +317,7 @@ int selftest_begin(const struct selftest_input *in, struct selftest_child *ret, 
 
 	*ret = (struct selftest_child)SELFTEST_CHILD_EMPTY;
 	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_errno(err, -errno, "making a pipe");
+		return err_errno(err, -errno, "cannot create a pipe");
 	r = helper_begin(&ret->pid, &ret->pidfd, err);
 	if (r == 0)
 		find_out(in, p[1]);
@@ -342,7 +341,7 @@ int selftest_end(struct selftest_child *child, struct err *err)
 		return 0;
 	why[n > 0 ? n : 0] = '\0';
 	return refuse_selftest(
-		-ENOTSUP, why[0] ? why : "the process that tests it was killed", err);
+		-ENOTSUP, why[0] ? why : "the process that tests KVM was killed", err);
 }
 
 void selftest_done(struct selftest_child *child)

@@ -25,7 +25,7 @@ int vmm_memory_new(uint64_t bytes, struct err *err)
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return err_errno(err, -errno, "making the guest's memory");
+		return err_errno(err, -errno, "cannot allocate the guest memory");
 	return TAKE_FD(fd);
 }
 
@@ -58,7 +58,7 @@ static int spawn_vmm(struct vmm *v, const struct vmm_config *config, int qmp_fd,
 		r = worker_spawn(&plan, &v->child, err);
 	}
 	args_done(&a);
-	return r < 0 ? err_wrap(err, r, "starting qemu") : 0;
+	return r < 0 ? err_wrap(err, r, "cannot start QEMU") : 0;
 }
 
 int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err)
@@ -72,7 +72,7 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	v->incoming = config->incoming;
 	qmp_init(&v->qmp);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		r = err_errno(err, -errno, "making qemu's monitor socket");
+		r = err_errno(err, -errno, "cannot create the QEMU monitor socket");
 		vmm_done(v);
 		return r;
 	}
@@ -243,7 +243,7 @@ static int read_some(struct vmm *v)
 static int on_end(struct vmm *v, struct vmm_event *ev)
 {
 	if (!v->ending)
-		return vmm_fail(v, ev, "qemu ended unexpectedly");
+		return vmm_fail(v, ev, "QEMU exited unexpectedly");
 	v->dead = true;
 	return vmm_tell(ev, VMM_EV_ENDED, "");
 }
@@ -271,7 +271,7 @@ int vmm_next(struct vmm *v, struct vmm_event *ret_ev)
 	if (r == 0) {
 		v->n_reads = 0;
 		if (clock_mono_ms() >= command_deadline(v))
-			return vmm_fail(v, ret_ev, "qemu does not answer");
+			return vmm_fail(v, ret_ev, "QEMU is not responding");
 		if (clock_mono_ms() >= vmm_flow_deadline(v))
 			return vmm_flow_on_overdue(v, ret_ev);
 	}

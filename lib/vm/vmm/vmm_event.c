@@ -95,11 +95,11 @@ static int on_reset(const char *reason, struct vmm_event *ev)
 	if (strcmp(reason, "guest-reset") == 0 || strcmp(reason, "guest-panic") == 0)
 		return vmm_tell(ev, VMM_EV_RESET, "the guest panicked or rebooted");
 	if (strcmp(reason, "host-signal") == 0)
-		return vmm_tell(ev, VMM_EV_RESET, "qemu was ended by a signal");
+		return vmm_tell(ev, VMM_EV_RESET, "QEMU was killed by a signal");
 	/* qemu may be compromised: its own reasons are lower-case words with hyphens. */
 	if (reason[strspn(reason, "abcdefghijklmnopqrstuvwxyz-")])
 		reason = "unknown reason";
-	(void)snprintf(text, sizeof(text), "qemu stopped the machine (%.20s)",
+	(void)snprintf(text, sizeof(text), "QEMU stopped the VM (%.20s)",
 		reason[0] ? reason : "no reason");
 	return vmm_tell(ev, VMM_EV_RESET, text);
 }
@@ -154,7 +154,7 @@ static int on_disk_error(struct vmm *v, const json_t *data, struct vmm_event *ev
 		    strcmp(str_field(data, "action"), "stop") == 0;
 
 	return full ? vmm_tell(ev, VMM_EV_DISK_FULL, "the host's disk is full")
-		    : vmm_tell(ev, VMM_EV_DISK_ERROR, "a disk of the guest had an error");
+		    : vmm_tell(ev, VMM_EV_DISK_ERROR, "a disk of the guest reported an error");
 }
 
 static int on_migration(struct vmm *v, const json_t *data, struct vmm_event *ev)

@@ -92,7 +92,8 @@ static int detach_failed(struct vmm *v, const char *text, struct vmm_event *ev)
 /* Also when the guest lets go of it after we have stopped waiting: its chardev must go too. */
 int vmm_flow_on_share_gone(struct vmm *v, struct vmm_event *ev)
 {
-	return remove_share_chardev(v) < 0 ? detach_failed(v, "too many commands wait", ev) : 0;
+	return remove_share_chardev(v) < 0 ? detach_failed(v, "too many commands are pending", ev)
+					   : 0;
 }
 
 static void undo_share(struct vmm *v, enum tag tag)
@@ -178,8 +179,7 @@ int vmm_flow_on_migration(struct vmm *v, const char *status, struct vmm_event *e
 		return 0;
 	if (strcmp(status, "failed") == 0)
 		return migrate_failed(v, saving,
-			saving ? "qemu could not write the memory image"
-			       : "qemu could not read the memory image",
+			saving ? "QEMU cannot write the snapshot" : "QEMU cannot read the snapshot",
 			ev);
 	if (strcmp(status, "completed") != 0)
 		return 0;
@@ -370,6 +370,6 @@ int vmm_flow_on_overdue(struct vmm *v, struct vmm_event *ev)
 		return 0;
 	}
 	if (v->detaching && clock_mono_ms() >= v->detach_ms)
-		return detach_failed(v, "the guest does not let go of the share", ev);
-	return vmm_fail(v, ev, "qemu does not finish the memory image");
+		return detach_failed(v, "the guest does not release the share", ev);
+	return vmm_fail(v, ev, "QEMU does not finish the snapshot");
 }

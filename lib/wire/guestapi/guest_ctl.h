@@ -87,8 +87,8 @@ struct guest_setup {
 /* The CA that the guest is to trust from now on, in the place of the one before, and the variables
  * that stand for credentials: no secret is among them. */
 struct guest_trust {
-	char *ca_pem; /* one certificate as PEM; "" is none: one that was trusted is forgotten */
-	char *extra_pem; /* the user's own CAs (network.extra-ca), one after the other; NULL or "": none */
+	char *ca_pem;	 /* one certificate as PEM; "" is none: one that was trusted is forgotten */
+	char *extra_pem; /* CAs of network.extra-ca, concatenated; NULL or "": none */
 	size_t n_env;
 	char **env; /* "NAME=value" for every later exec; all of an earlier trust's are dropped */
 };

@@ -109,15 +109,15 @@ static int read_numbers(struct tar_reader *r, struct err *err)
 	uint64_t mtime;
 
 	if (read_small(r, TAR_AT_MODE, UINT32_MAX, &e->mode) < 0)
-		return err_set(err, -EBADMSG, "the archive has an entry with a wrong mode");
+		return err_set(err, -EBADMSG, "the archive has an entry with an invalid mode");
 	e->mode &= 07777;
 	if (read_small(r, TAR_AT_UID, UINT32_MAX, &e->uid) < 0 ||
 		read_small(r, TAR_AT_GID, UINT32_MAX, &e->gid) < 0)
-		return err_set(err, -EBADMSG, "the archive has an entry with a wrong owner");
+		return err_set(err, -EBADMSG, "the archive has an entry with an invalid owner");
 	if (field_number(field_tar(r, TAR_AT_SIZE, 12), &e->size) < 0 || e->size > INT64_MAX)
-		return err_set(err, -EBADMSG, "the archive has an entry with a wrong size");
+		return err_set(err, -EBADMSG, "the archive has an entry with an invalid size");
 	if (field_number(field_tar(r, TAR_AT_MTIME, 12), &mtime) < 0 || mtime > INT64_MAX)
-		return err_set(err, -EBADMSG, "the archive has an entry with a wrong time");
+		return err_set(err, -EBADMSG, "the archive has an entry with an invalid time");
 	e->mtime_s = (int64_t)mtime;
 	e->mtime_ns = 0;
 	return 0;
@@ -153,8 +153,9 @@ static int read_type(struct tar_reader *r, struct err *err)
 			return 0;
 		}
 	if (letter == 'S')
-		return err_set(err, -EBADMSG, "the archive has a sparse file, which is not taken");
-	return err_set(err, -EBADMSG, "the archive has an entry of an unknown kind");
+		return err_set(
+			err, -EBADMSG, "the archive has a sparse file, which is not supported");
+	return err_set(err, -EBADMSG, "the archive has an entry of an unknown type");
 }
 
 /* What extensions said counts more than the header. */
@@ -191,11 +192,11 @@ static int check_entry(struct tar_reader *r, struct err *err)
 	if (e->type == TAR_FILE && e->name[n - 1] == '/')
 		e->type = TAR_DIR; /* how archives older than ustar say it */
 	if (is_link && !e->link[0])
-		return err_set(err, -EBADMSG, "the archive has a link that points nowhere");
+		return err_set(err, -EBADMSG, "the archive has a link without a target");
 	if (!is_link)
 		e->link[0] = '\0';
 	if (e->type != TAR_FILE && e->size != 0)
-		return err_set(err, -EBADMSG, "the archive has a body where none belongs");
+		return err_set(err, -EBADMSG, "the archive has an entry with unexpected content");
 	return 0;
 }
 
@@ -212,9 +213,9 @@ static int begin_ext(struct tar_reader *r, char letter, struct err *err)
 	uint8_t bit = letter == 'x' ? 1 : letter == 'L' ? 2 : letter == 'K' ? 4 : 0;
 
 	if (r->seen & bit)
-		return err_set(err, -EBADMSG, "the archive extends one entry twice");
+		return err_set(err, -EBADMSG, "the archive has a duplicate extension of an entry");
 	if (r->entry.size == 0 || r->entry.size > TAR_MAX_EXT)
-		return err_set(err, -EBADMSG, "the archive has an extension of a wrong size");
+		return err_set(err, -EBADMSG, "the archive has an extension of an invalid size");
 	r->seen |= bit;
 	r->ext_kind = (uint8_t)letter;
 	r->n_ext = 0;
@@ -240,7 +241,7 @@ static int begin_entry(struct tar_reader *r, struct err *err)
 	if (block_is_zero(r))
 		return begin_zero(r, err);
 	if (r->n_zero)
-		return err_set(err, -EBADMSG, "the archive goes on after a zero block");
+		return err_set(err, -EBADMSG, "the archive continues after a zero block");
 	if (!checksum_is_right(r))
 		return err_set(err, -EBADMSG, "a header of the archive has a wrong checksum");
 	k = read_numbers(r, err);
@@ -321,7 +322,7 @@ static int step_tar(struct tar_reader *r, struct slice *in, struct err *err)
 	case ST_END:
 		return TAR_EV_END;
 	default:
-		return err_set(err, -EBADMSG, "the archive was found wrong before");
+		return err_set(err, -EBADMSG, "the archive was already rejected");
 	}
 }
 

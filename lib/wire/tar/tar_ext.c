@@ -5,7 +5,7 @@
 
 static int bad_ext(struct err *err, const char *what)
 {
-	return err_set(err, -EBADMSG, "the archive has a wrong extension record: %s", what);
+	return err_set(err, -EBADMSG, "the archive has an invalid extension record: %s", what);
 }
 
 /* Digits only; nothing behind them. */
@@ -122,14 +122,15 @@ static int take_record(struct tar_reader *r, struct slice key, struct slice valu
 	};
 
 	if (key.n >= 10 && memcmp(key.p, "GNU.sparse", 10) == 0)
-		return err_set(err, -EBADMSG, "the archive has a sparse file, which is not taken");
+		return err_set(
+			err, -EBADMSG, "the archive has a sparse file, which is not supported");
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (!slice_eq_str(key, known[i].key))
 			continue;
 		if (r->ext_kind == 'g')
-			return bad_ext(err, "a global one that changes entries");
+			return bad_ext(err, "a global record that changes entries");
 		if (r->set & known[i].bit)
-			return bad_ext(err, "the same key twice");
+			return bad_ext(err, "a duplicate key");
 		if (take_value(r, known[i].bit, value) < 0)
 			return bad_ext(err, known[i].key);
 		r->set |= known[i].bit;
@@ -148,12 +149,12 @@ static int take_pax(struct tar_reader *r, struct err *err)
 		int k;
 
 		if (!cut_ext(rest, ' ', &digits, &body) || digits.n > 8 || to_u64(digits, &n) < 0)
-			return bad_ext(err, "no length");
+			return bad_ext(err, "missing length");
 		if (n > rest.n || n < digits.n + 3 || rest.p[n - 1] != '\n')
-			return bad_ext(err, "a length that does not fit");
+			return bad_ext(err, "invalid length");
 		body.n = (size_t)n - digits.n - 2;
 		if (!cut_ext(body, '=', &key, &value) || key.n == 0)
-			return bad_ext(err, "no key");
+			return bad_ext(err, "missing key");
 		k = take_record(r, key, value, err);
 		if (k < 0)
 			return k;
@@ -167,7 +168,7 @@ static int take_gnu(struct tar_reader *r, uint32_t bit, char *to, struct err *er
 	struct slice name = slice_of(r->ext, strnlen((const char *)r->ext, r->n_ext));
 
 	if (r->set & bit)
-		return bad_ext(err, "the same name twice");
+		return bad_ext(err, "a duplicate name");
 	if (slice_to_cstr(name, to, TAR_MAX_PATH) < 0)
 		return bad_ext(err, "a name that is too long");
 	r->set |= bit;

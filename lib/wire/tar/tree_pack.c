@@ -32,7 +32,7 @@ static int put_pack(struct pack *p, const void *bytes, size_t n, struct err *err
 {
 	int r = fd_write_all(p->out_fd, bytes, n);
 
-	return r < 0 ? err_errno(err, r, "sending the archive") : 0;
+	return r < 0 ? err_errno(err, r, "cannot send the archive") : 0;
 }
 
 static int put_entry(struct pack *p, struct err *err)
@@ -41,7 +41,7 @@ static int put_entry(struct pack *p, struct err *err)
 	int r = tar_write_entry(&p->entry, p->head, sizeof(p->head), &n);
 
 	if (r < 0)
-		return err_errno(err, r, "packing '%s'", p->entry.name);
+		return err_errno(err, r, "cannot pack '%s'", p->entry.name);
 	return put_pack(p, p->head, n, err);
 }
 
@@ -73,9 +73,9 @@ static int put_body(struct pack *p, int fd, const char *name, uint64_t size, str
 		int r;
 
 		if (k < 0)
-			return err_errno(err, (int)k, "reading '%s'", name);
+			return err_errno(err, (int)k, "cannot read '%s'", name);
 		if (k == 0)
-			return err_set(err, -EIO, "'%s' became shorter while it was read", name);
+			return err_set(err, -EIO, "'%s' was truncated while it was read", name);
 		r = put_pack(p, p->buf, (size_t)k, err);
 		if (r < 0)
 			return r;
@@ -113,7 +113,7 @@ static int pack_symlink(struct pack *p, int dirfd, const char *base, const char 
 	ssize_t n = readlinkat(dirfd, base, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return err_errno(err, -errno, "reading the link '%s'", name);
+		return err_errno(err, -errno, "cannot read the link '%s'", name);
 	target[n] = '\0';
 	set_entry(p, name, st, TAR_SYMLINK, target);
 	p->n.links++;
@@ -129,7 +129,7 @@ static int pack_children(struct pack *p, int fd, const char *name, unsigned dept
 	struct dirent *e;
 
 	if (!d)
-		return err_errno(err, -errno, "reading the folder '%s'", name);
+		return err_errno(err, -errno, "cannot read the directory '%s'", name);
 	while ((e = dir_next(d))) {
 		AUTO_FREE char *child = xasprintf("%s/%s", name, e->d_name);
 		int r;
@@ -141,7 +141,7 @@ static int pack_children(struct pack *p, int fd, const char *name, unsigned dept
 		if (r < 0)
 			return r;
 	}
-	return errno ? err_errno(err, -errno, "reading the folder '%s'", name) : 0;
+	return errno ? err_errno(err, -errno, "cannot read the directory '%s'", name) : 0;
 }
 
 static int pack_dir(struct pack *p, int fd, const char *name, const struct stat *st, unsigned depth,
@@ -150,7 +150,7 @@ static int pack_dir(struct pack *p, int fd, const char *name, const struct stat 
 	int r;
 
 	if (depth >= TREE_MAX_DEPTH)
-		return err_set(err, -ELOOP, "'%.200s' lies too deep", name);
+		return err_set(err, -ELOOP, "'%.200s' is nested too deeply", name);
 	set_entry(p, name, st, TAR_DIR, "");
 	r = put_entry(p, err);
 	if (r < 0)
@@ -167,7 +167,7 @@ static int pack_any(struct pack *p, int dirfd, const char *base, const char *nam
 	struct stat st;
 
 	if (fstatat(dirfd, base, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		return err_errno(err, -errno, "looking at '%s'", name);
+		return err_errno(err, -errno, "cannot access '%s'", name);
 	if (S_ISLNK(st.st_mode))
 		return pack_symlink(p, dirfd, base, name, &st, err);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
@@ -176,11 +176,11 @@ static int pack_any(struct pack *p, int dirfd, const char *base, const char *nam
 	}
 	fd = openat(dirfd, base, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "opening '%s'", name);
+		return err_errno(err, -errno, "cannot open '%s'", name);
 	if (S_ISDIR(st.st_mode))
 		return pack_dir(p, fd, name, &st, depth, err);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, -EIO, "'%s' became something else while it was read", name);
+		return err_set(err, -EIO, "'%s' was replaced while it was read", name);
 	return pack_file(p, fd, name, &st, err);
 }
 
@@ -190,9 +190,9 @@ static int check_top(int dirfd, const char *name, unsigned flags, struct err *er
 	struct stat st;
 
 	if (fstatat(dirfd, name, &st, flags & TREE_FOLLOW ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		return err_errno(err, -errno, "looking at '%s'", name);
+		return err_errno(err, -errno, "cannot access '%s'", name);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
-		return err_set(err, -EINVAL, "'%s' is neither a file nor a folder", name);
+		return err_set(err, -EINVAL, "'%s' is not a directory or a regular file", name);
 	return 0;
 }
 
@@ -257,7 +257,7 @@ int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
 	split_source(path, clean, dir, base);
 	dirfd = tree_open_beneath(root, dir, O_PATH | O_DIRECTORY);
 	if (dirfd < 0)
-		return err_errno(err, dirfd, "looking for '%s'", path);
+		return err_errno(err, dirfd, "cannot find '%s'", path);
 	if ((flags & TREE_FOLLOW || path[strlen(path) - 1] == '/') && is_link(dirfd, base))
 		return err_set(err, -ELOOP, "'%s' is a symbolic link", path);
 	r = pack_tree(dirfd, base, 0, out_fd, ret_n, err);
@@ -278,6 +278,6 @@ int tree_pack_path(
 	split_source(path, clean, dir, base);
 	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
-		return err_errno(err, -errno, "looking for '%s'", path);
+		return err_errno(err, -errno, "cannot find '%s'", path);
 	return pack_tree(dirfd, base, flags, out_fd, ret_n, err);
 }

@@ -60,7 +60,7 @@ static void unpack_free(struct unpack **pp)
 
 static int refuse_unpack(struct err *err, const char *why, const char *name)
 {
-	return err_set(err, -EBADMSG, "the archive was refused: %s: '%.200s'", why, name);
+	return err_set(err, -EBADMSG, "the archive was rejected: %s: '%.200s'", why, name);
 }
 
 /* Appends the parts of `name` to `to`, without "." and empty ones. */
@@ -74,7 +74,7 @@ static int add_parts(const char *name, char *to, size_t size, struct err *err)
 		size_t k = strcspn(p, "/");
 
 		if (k == 2 && p[0] == '.' && p[1] == '.')
-			return refuse_unpack(err, "a name that goes up", name);
+			return refuse_unpack(err, "a name with '..'", name);
 		if (k > 0 && !(k == 1 && p[0] == '.')) {
 			if (++depth > TREE_MAX_DEPTH || k > 255 || n + k + 2 > size)
 				return refuse_unpack(err, "a name that is too long", name);
@@ -100,11 +100,11 @@ static int place_unpack(struct unpack *u, const char *name, char *to, size_t siz
 	if (!u->as)
 		return add_parts(name, to, size, err);
 	if (k == 2 && memcmp(name, "..", 2) == 0)
-		return refuse_unpack(err, "a name that goes up", name);
+		return refuse_unpack(err, "a name with '..'", name);
 	if (!u->top[0])
 		(void)snprintf(u->top, sizeof(u->top), "%.*s", (int)k, name);
 	if (strlen(u->top) != k || memcmp(u->top, name, k) != 0)
-		return refuse_unpack(err, "a name outside of what was asked for", name);
+		return refuse_unpack(err, "a name outside the requested path", name);
 	if (strcmp(u->as, ".") != 0)
 		(void)snprintf(to, size, "%s", u->as);
 	return add_parts(name + k, to, size, err);
@@ -160,9 +160,9 @@ static int open_parent(struct unpack *u, const char **ret_base, struct err *err)
 	}
 	*ret_base = p;
 	if (fd == -ELOOP || fd == -EXDEV || fd == -ENOTDIR)
-		return refuse_unpack(err, "a name that leads through a link or a file", u->path);
+		return refuse_unpack(err, "a name below a link or a file", u->path);
 	if (fd < 0)
-		return err_errno(err, fd, "opening the folder of '%s'", u->path);
+		return err_errno(err, fd, "cannot open the directory of '%s'", u->path);
 	return TAKE_FD(fd);
 }
 
@@ -180,7 +180,7 @@ static int remember_dir(struct unpack *u, const struct tar_entry *e, struct err 
 {
 	u->dir_bytes += strlen(u->path) + sizeof(*u->dirs);
 	if (u->dir_bytes > TREE_MAX_DIR_BYTES)
-		return refuse_unpack(err, "too many folders", u->path);
+		return refuse_unpack(err, "too many directories", u->path);
 	if (u->n_dirs == u->room_dirs) {
 		u->room_dirs = u->room_dirs ? u->room_dirs * 2 : 64;
 		u->dirs = xrealloc(u->dirs, u->room_dirs * sizeof(*u->dirs));
@@ -210,11 +210,11 @@ static int make_dir(struct unpack *u, struct err *err)
 	if (mkdirat(parent, base, 0700) == 0)
 		return remember_dir(u, &u->reader.entry, err);
 	if (errno != EEXIST)
-		return err_errno(err, -errno, "making the folder '%s'", u->path);
+		return err_errno(err, -errno, "cannot create the directory '%s'", u->path);
 	there = tree_open_beneath(parent, base, O_PATH | O_DIRECTORY);
 	if (there < 0)
-		return err_set(err, -EEXIST, "cannot make the folder '%s': something else is there",
-			u->path);
+		return err_set(err, -EEXIST,
+			"cannot create the directory '%s': another file has this name", u->path);
 	return 0;
 }
 
@@ -226,8 +226,8 @@ static int clear_place(struct unpack *u, int parent, const char *base, struct er
 	if (unlinkat(parent, base, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == EISDIR || errno == EPERM)
-		return err_set(err, -EISDIR, "cannot write '%s': a folder is there", u->path);
-	return err_errno(err, -errno, "replacing '%s'", u->path);
+		return err_set(err, -EISDIR, "cannot write '%s': it is a directory", u->path);
+	return err_errno(err, -errno, "cannot replace '%s'", u->path);
 }
 
 static int make_file(struct unpack *u, struct err *err)
@@ -245,7 +245,7 @@ static int make_file(struct unpack *u, struct err *err)
 		return r;
 	u->file = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (u->file < 0 || fstat(u->file, &st) < 0)
-		return err_errno(err, -errno, "making the file '%s'", u->path);
+		return err_errno(err, -errno, "cannot create the file '%s'", u->path);
 	if (tree_inodes_add(&u->made, &st, NULL) < 0)
 		return refuse_unpack(err, "too many files", u->path);
 	u->left = u->reader.entry.size;
@@ -267,7 +267,7 @@ static int finish_file(struct unpack *u, struct err *err)
 	if (r == 0 && futimens(u->file, times) < 0)
 		r = -errno;
 	fd_close(&u->file);
-	return r < 0 ? err_errno(err, r, "finishing '%s'", u->path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot set the attributes of '%s'", u->path) : 0;
 }
 
 static int make_symlink(struct unpack *u, struct err *err)
@@ -285,13 +285,13 @@ static int make_symlink(struct unpack *u, struct err *err)
 	if (r < 0)
 		return r;
 	if (symlinkat(e->link, parent, base) < 0)
-		return err_errno(err, -errno, "making the link '%s'", u->path);
+		return err_errno(err, -errno, "cannot create the link '%s'", u->path);
 	if (u->flags & TREE_OWNERS)
 		r = fchownat(parent, base, e->uid, e->gid, AT_SYMLINK_NOFOLLOW);
 	if (r == 0)
 		r = utimensat(parent, base, times, AT_SYMLINK_NOFOLLOW);
 	u->n.links++;
-	return r < 0 ? err_errno(err, -errno, "finishing '%s'", u->path) : 0;
+	return r < 0 ? err_errno(err, -errno, "cannot set the attributes of '%s'", u->path) : 0;
 }
 
 static bool is_made_here(const struct unpack *u, const struct stat *st)
@@ -323,7 +323,7 @@ static int make_hardlink(struct unpack *u, struct err *err)
 	fd = target[0] ? tree_open_beneath(u->dirfd, target, O_PATH | O_NOFOLLOW) : -ENOENT;
 	if (fd < 0 || fstat(fd, &st) < 0 || !is_made_here(u, &st))
 		return refuse_unpack(
-			err, "a hard link to something that is not in it", u->reader.entry.link);
+			err, "a hard link to a file outside the archive", u->reader.entry.link);
 	if (strcmp(target, u->path) == 0)
 		return refuse_unpack(err, "a hard link to itself", u->path);
 	parent = open_parent(u, &base, err);
@@ -333,7 +333,7 @@ static int make_hardlink(struct unpack *u, struct err *err)
 	if (r < 0)
 		return r;
 	if (link_file(fd, parent, base) < 0)
-		return err_errno(err, -errno, "making the hard link '%s'", u->path);
+		return err_errno(err, -errno, "cannot create the hard link '%s'", u->path);
 	u->n.links++;
 	return 0;
 }
@@ -367,9 +367,9 @@ static int check_first(struct unpack *u, struct err *err)
 
 	if (u->want_dir && !is_dir)
 		return err_set(
-			err, -ENOTDIR, "the destination is no folder, and what comes is none");
+			err, -ENOTDIR, "cannot copy a file: the destination is not a directory");
 	if (u->want_file && is_dir)
-		return err_set(err, -ENOTDIR, "cannot copy a folder onto a file");
+		return err_set(err, -ENOTDIR, "cannot copy a directory onto a file");
 	return 0;
 }
 
@@ -416,7 +416,7 @@ static int on_data(struct unpack *u, struct err *err)
 		return r;
 	r = fd_write_all(u->file, d.p, d.n);
 	if (r < 0)
-		return err_errno(err, r, "writing '%s'", u->path);
+		return err_errno(err, r, "cannot write '%s'", u->path);
 	u->left -= d.n;
 	u->n.bytes += d.n;
 	return u->left == 0 ? finish_file(u, err) : 0;
@@ -458,7 +458,8 @@ static int finish_dirs(struct unpack *u, struct err *err)
 		if (r == 0 && fchmod(fd, kept_mode(u, d->mode)) < 0)
 			r = -errno;
 		if (r < 0)
-			return err_errno(err, r, "finishing the folder '%s'", d->path);
+			return err_errno(
+				err, r, "cannot set the attributes of the directory '%s'", d->path);
 	}
 	return 0;
 }
@@ -485,9 +486,9 @@ static int run_unpack(struct unpack *u, struct err *err)
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k < 0)
-			return err_errno(err, -errno, "reading the archive");
+			return err_errno(err, -errno, "cannot read the archive");
 		if (k == 0)
-			return err_set(err, -EBADMSG, "the archive ends too early");
+			return err_set(err, -EBADMSG, "the archive is truncated");
 		r = eat_unpack(u, slice_of(u->buf, (size_t)k), err);
 		if (r < 0)
 			return r;
@@ -522,7 +523,7 @@ int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct t
 	int r;
 
 	if (name && !is_plain_name(name))
-		return err_set(err, -EINVAL, "'%.200s' is no name for a copy", name);
+		return err_set(err, -EINVAL, "invalid name '%.200s' for the copy", name);
 	r = run_unpack(u, err);
 	if (r == 0 && ret_n)
 		*ret_n = u->n;
@@ -569,14 +570,14 @@ static int open_above(struct unpack *u, const char *path, char *name, size_t siz
 	tree_split(clean, dir, sizeof(dir), &base);
 	fd = open_dest(u, dir);
 	if (fd < 0)
-		return err_errno(err, fd, "opening the folder '%.200s'", dir);
+		return err_errno(err, fd, "cannot open the directory '%.200s'", dir);
 	if (!is_plain_name(base) || strcmp(base, ".") == 0)
-		return err_set(err, -ENOENT, "no folder '%.200s'", path);
+		return err_set(err, -ENOENT, "no directory '%.200s'", path);
 	r = look_at(u, fd, base, err);
 	if (r < 0)
 		return r;
 	if (u->want_dir && u->want_file)
-		return err_set(err, -ENOTDIR, "'%.200s' is not a folder", clean);
+		return err_set(err, -ENOTDIR, "'%.200s' is not a directory", clean);
 	(void)snprintf(name, size, "%s", base);
 	return TAKE_FD(fd);
 }
@@ -590,7 +591,7 @@ static int unpack_to(struct unpack *u, const char *path, struct tree_count *ret_
 	if (!path[0] || strlen(path) >= TAR_MAX_PATH)
 		return err_set(err, -EINVAL, "the path to copy to is empty or too long");
 	if (!is_plain_name(u->as))
-		return err_set(err, -EINVAL, "'%.200s' is no name for a copy", u->as);
+		return err_set(err, -EINVAL, "invalid name '%.200s' for the copy", u->as);
 	dirfd = open_dest(u, path);
 	if (dirfd < 0) {
 		dirfd = open_above(u, path, name, sizeof(name), err);

@@ -426,7 +426,7 @@ static void an_origin_that_does_not_read(void **state)
 		edge_fds[i] = cred_must_open(i);
 	cred_ask(999, CRED_HOST, "GET");
 	assert_false(rig_must_answer(999));
-	assert_non_null(strstr(rig_verdict.reason, "too many requests"));
+	assert_non_null(strstr(rig_verdict.reason, "too many concurrent requests"));
 	(void)rig_must_open(1001, &a, &b); /* good.example */
 	for (uint32_t i = 1; i < ORIGIN_MAX_OPEN; i++) {
 		(void)cred_must_get_open(run.origin, &fd);

@@ -152,7 +152,7 @@ static void a_log_that_is_taken_is_tried_again(void **state)
 	record_check(&rig_k);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(1));
-	assert_non_null(strstr(rig_verdict.reason, "another process writes"));
+	assert_non_null(strstr(rig_verdict.reason, "another process is writing"));
 	(void)audit_close(other, NULL);
 	rig_k.record->tried_ms -= KEEPER_RECORD_MS;
 	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
@@ -193,7 +193,7 @@ static void a_guest_that_asks_without_end_cannot_fill_the_disk(void **state)
 	assert_true(id > 1000 && id < 20000);
 	assert_non_null(strstr(rig_verdict.reason, "sbx settings set audit.max-size 2m"));
 	assert_string_equal(rig_last_record().reason,
-		"the log has reached audit.max-size (1 MiB): what follows is refused, unrecorded");
+		"the log has reached audit.max-size (1 MiB): further requests are denied without a record");
 	rig_ask(++id, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(id));
 	record_life(&rig_k, "stop", "as the user said");

@@ -59,9 +59,9 @@ static void assert_none(const char *why)
 static void what_is_missing_is_said(void **state)
 {
 	put("self", "4:memory:/x\n1:cpu:/\n");
-	assert_none("in no cgroup v2");
+	assert_none("not in a cgroup v2");
 	put("self", "4:memory:/x\n0::/../up\n");
-	assert_none("in no cgroup v2");
+	assert_none("not in a cgroup v2");
 	put("self", "4:memory:/x\n0::/user/unit\n");
 	assert_none("is not a cgroup v2 hierarchy");
 	put("fs/user/unit/cgroup.controllers", "cpu memory pidsx\n");

@@ -574,16 +574,16 @@ static void an_error_names_its_stage(void **state)
 	const struct jail_fd closed[] = {{999, 3}};
 	AUTO_FREE char *script = xasprintf("%s/file", dir);
 
-	expect_error(&(struct jail_plan){.program = "/nowhere"}, -ENOENT, "opening /nowhere");
+	expect_error(&(struct jail_plan){.program = "/nowhere"}, -ENOENT, "cannot open /nowhere");
 	expect_error(&(struct jail_plan){.program = "/etc/passwd"}, -EACCES, "exec: /etc/passwd");
 	expect_error(&(struct jail_plan){.program = script}, -EACCES, "exec");
 	expect_error(&(struct jail_plan){.mounts = missing, .n_mounts = 1}, -ENOENT,
-		"jailing edge: enter: opening /nowhere/at/all");
-	expect_error(
-		&(struct jail_plan){.fds = closed, .n_fds = 1}, -EBADF, "lock: descriptor 999");
+		"cannot jail edge: enter: cannot open /nowhere/at/all");
+	expect_error(&(struct jail_plan){.fds = closed, .n_fds = 1}, -EBADF,
+		"lock: cannot place descriptor 999");
 	expect_error(
 		&(struct jail_plan){.scaffold = failing_scaffold}, -EXDEV, "scaffold: no wood");
-	expect_error(&(struct jail_plan){.profile = JAIL_HIDE}, -EINVAL, "not for starting");
+	expect_error(&(struct jail_plan){.profile = JAIL_HIDE}, -EINVAL, "cannot start programs");
 }
 
 static void a_start_that_hangs_is_ended(void **state)

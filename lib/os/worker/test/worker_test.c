@@ -253,7 +253,7 @@ static void other_programs_are_refused(void **state)
 		struct err err = {0};
 
 		assert_int_equal(worker_spawn(&plan, &c, &err), -EPERM);
-		assert_non_null(strstr(err.text, "not a program to start here"));
+		assert_non_null(strstr(err.text, "is not permitted"));
 	}
 }
 

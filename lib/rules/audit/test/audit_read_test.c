@@ -106,7 +106,7 @@ static void a_log_that_never_was_is_not_a_bad_one(void **state)
 	assert_int_equal(
 		audit_verify(f.dir, "ffffffffffff", audit_key_pub(f.key), NULL, &rep, &err),
 		-ENOENT);
-	assert_non_null(strstr(err.text, "there is no audit log of ffffffffffff"));
+	assert_non_null(strstr(err.text, "the audit log of ffffffffffff does not exist"));
 	assert_int_equal(
 		audit_verify(f.dir, "../x", audit_key_pub(f.key), NULL, &rep, &err), -ENOENT);
 }

@@ -439,8 +439,8 @@ static void results_are_recorded_unless_it_worked(void **state)
 		"deny https a.example:443 forward-bypass [] {} 10.0.0.1 is private");
 	res = (struct egress_result){.outcome = EGRESS_BAD_REQUEST};
 	gate_result(gate, &ask, &res, NOW);
-	assert_int_equal(must_have_recorded("deny https a.example:443 forward-bypass [] {} another "
-					    "request than the one that was allowed"),
+	assert_int_equal(must_have_recorded("deny https a.example:443 forward-bypass [] {} the "
+					    "request does not match the allowed one"),
 		3);
 	/* They count as refusals of just this. */
 	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));

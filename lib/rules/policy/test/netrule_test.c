@@ -67,7 +67,7 @@ static void the_hint_says_what_to_write(void **state)
 	struct err err;
 
 	assert_int_equal(netrule_parse(slice_from_str("10.1.2.3/8"), &nr, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "write 10.0.0.0/8"));
+	assert_non_null(strstr(err.text, "use 10.0.0.0/8"));
 	assert_int_equal(netrule_parse(slice_from_str("443"), &nr, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "0.0.1.187"));
 	assert_int_equal(netrule_parse(slice_from_str("*"), &nr, &err), -EINVAL);

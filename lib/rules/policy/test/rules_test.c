@@ -60,16 +60,17 @@ static void a_fault_names_its_line(void **state)
 		const char *text;
 		const char *said;
 	} rows[] = {{"", "line 0: the line 'end' is missing"}, {"\n\n", "line 2: the line 'end'"},
-		{"allow network a.com\nend\n", "line 1: a policy begins with the line 'policy 1'"},
-		{"policy 2\nend\n", "line 1"}, {"policy 1\nallow network a.com\n", "cut off"},
-		{"policy 1\nallow network a.com\nen", "line 3: 'en'"},
+		{"allow network a.com\nend\n",
+			"line 1: a policy must begin with the line 'policy 1'"},
+		{"policy 2\nend\n", "line 1"}, {"policy 1\nallow network a.com\n", "truncated"},
+		{"policy 1\nallow network a.com\nen", "line 3: unknown word 'en'"},
 		{"policy 1\nallow network a.com\ndeny netw", "line 3"},
-		{"policy 1\nend\nallow network a.com\n", "line 3: something stands behind"},
+		{"policy 1\nend\nallow network a.com\n", "line 3: unexpected text after"},
 		{"policy 1\nallow network a.com\r\nend\n",
-			"line 2: holds the control character 0x0d"},
+			"line 2: contains the control character 0x0d"},
 		{"policy 1\nallow network *\nend\n", "line 2: '*': '*' alone"},
-		{"policy 1\ngroup a\ngroup a\nend\n", "line 3: there is a group 'a' already"},
-		{"policy 1\ngroup a b\nend\n", "line 2: a group has one word"},
+		{"policy 1\ngroup a\ngroup a\nend\n", "line 3: group 'a' already exists"},
+		{"policy 1\ngroup a b\nend\n", "line 2: invalid group name: expected one word"},
 		{"policy 1\npolicy 1\nend\n", "line 2"}};
 	struct rules rules = {0};
 	struct err err;

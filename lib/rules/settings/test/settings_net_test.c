@@ -55,22 +55,26 @@ static void wrong_values_are_named(void **state)
 		enum settings_id id;
 		const char *value, *says;
 	} rows[] = {
-		{SETTINGS_NETWORK_CONNECT_TO, "a.example:443", "entry 'a.example:443': not HOST"},
-		{SETTINGS_NETWORK_CONNECT_TO, "a.example=1.2.3.4:5", "a port is missing"},
+		{SETTINGS_NETWORK_CONNECT_TO, "a.example:443",
+			"entry 'a.example:443': expected "
+			"HOST"},
+		{SETTINGS_NETWORK_CONNECT_TO, "a.example=1.2.3.4:5", "missing port"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a.example:1=1.2.3.4", "the address has no port"},
-		{SETTINGS_NETWORK_CONNECT_TO, "a.example:1=b.example:2", "no IP address"},
-		{SETTINGS_NETWORK_CONNECT_TO, "a.example:1=0x7f.1:2", "no IP address"},
-		{SETTINGS_NETWORK_CONNECT_TO, "a:1=1.2.3.4:5,", "entry '': not HOST"},
+		{SETTINGS_NETWORK_CONNECT_TO, "a.example:1=b.example:2",
+			"invalid IP address after '='"},
+		{SETTINGS_NETWORK_CONNECT_TO, "a.example:1=0x7f.1:2",
+			"invalid IP address after '='"},
+		{SETTINGS_NETWORK_CONNECT_TO, "a:1=1.2.3.4:5,", "entry '': expected HOST"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a:1=1.2.3.4:5,,b:1=1.2.3.4:5", "entry ''"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a:1=1.2.3.4:5,A.:1=1.2.3.4:6",
 			"'A.:1=1.2.3.4:6': "
-			"this host and port"},
+			"duplicate host and port"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a:70000=1.2.3.4:5", "entry 'a:70000"},
 		{SETTINGS_NETWORK_CONNECT_TO, "*.a:1=1.2.3.4:5", "entry '*.a"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a\nvm.cpus:1=1.2.3.4:5", "entry 'a"},
 		{SETTINGS_NETWORK_PROXY, "proxy.example:3128", "must be http://"},
 		{SETTINGS_NETWORK_PROXY, "https://proxy.example:3128", "must be http://"},
-		{SETTINGS_NETWORK_PROXY, "http://proxy.example", "a port is missing"},
+		{SETTINGS_NETWORK_PROXY, "http://proxy.example", "missing port"},
 		{SETTINGS_NETWORK_PROXY, "http://u:p@proxy.example:1", "user or password"},
 		{SETTINGS_NETWORK_PROXY, "http://proxy.example:1/x", "network.proxy"},
 		{SETTINGS_NETWORK_PROXY, "http://", "network.proxy"},

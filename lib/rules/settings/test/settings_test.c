@@ -40,8 +40,8 @@ static void a_broken_line_is_named(void **state)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-		{"# a\nvm.accel\n", "conf line 2: not 'key = value'"},
-		{"vm.speed = 1\n", "line 1: there is no setting 'vm.speed'"},
+		{"# a\nvm.accel\n", "conf line 2: expected 'key = value'"},
+		{"vm.speed = 1\n", "line 1: unknown setting 'vm.speed'"},
 		{"vm.accel = quick\n", "must be one of auto|kvm|tcg"},
 		{"vm.cpus = 2\nvm.cpus = 3\n", "line 2: vm.cpus is set twice"},
 		{"vm.cpus = 257\n", "0 or 0 to 256"},
@@ -53,7 +53,7 @@ static void a_broken_line_is_named(void **state)
 		{"audit.max-size = 1023k\n", "cannot be '1023k'"},
 		{"audit.max-size = large\n", "a size such as"},
 		{"stop.timeout = 5\n", "a duration"},
-		{"= 5\n", "there is no setting ''"},
+		{"= 5\n", "unknown setting ''"},
 		{"vm.accel = auto|kvm\n", "one of"},
 	};
 

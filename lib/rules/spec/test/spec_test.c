@@ -113,7 +113,7 @@ static void wrong_fields_are_refused_by_name(void **state)
 	} rows[] = {
 		{"", "not JSON"},
 		{"[]", "object"},
-		{"{}", "name is missing"},
+		{"{}", "missing name"},
 		{"{\"name\":\"ab\",\"name\":\"cd\"}", "duplicate"},
 		{"{\"name\":\"ab\",\"nmae\":1}", "'nmae'"},
 		{"{\"name\":1}", "name must be a string"},
@@ -154,7 +154,7 @@ static void wrong_fields_are_refused_by_name(void **state)
 			"below /home"},
 		{"{\"name\":\"ab\",\"mounts\":[{\"host\":\"/a\",\"guest\":\"/home/agent/../x\"}]}",
 			"'..'"},
-		{"{\"name\":\"ab\",\"only\":[\"a b\"]}", "no resource"},
+		{"{\"name\":\"ab\",\"only\":[\"a b\"]}", "invalid resource 'a b' in only"},
 		{"{\"name\":\"ab\",\"only\":[1]}", "only"},
 		{"{\"name\":\"ab\",\"force\":1}", "force"},
 		{"{\"name\":\"ab\",\"env\":[]}", "env"},
@@ -163,7 +163,7 @@ static void wrong_fields_are_refused_by_name(void **state)
 		{"{\"name\":\"ab\",\"env\":{\"A\":1}}", "env"},
 		{"{\"name\":\"ab\",\"env\":{\"A\":\"\\u0000\"}}", "not JSON"},
 		{"{\"name\":\"ab\",\"ssh_agent\":true}", "ssh_agent"},
-		{"{\"name\":\"ab\",\"ssh_agent\":{}}", "needs socket"},
+		{"{\"name\":\"ab\",\"ssh_agent\":{}}", "missing socket of ssh_agent"},
 		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"a\"}}", "absolute"},
 		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"x\":1}}", "'x'"},
 		{"{\"name\":\"ab\",\"ssh_agent\":{\"socket\":\"/a\",\"keys\":[\"\"]}}", "SSH key"},
@@ -307,7 +307,7 @@ static void guest_paths_are_used_once(void **state)
 		0);
 	spec_set_defaults(&s, 0, 0);
 	assert_int_equal(spec_check(&s, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "two workspaces"));
+	assert_non_null(strstr(err.text, "duplicate guest path"));
 }
 
 static void a_file_holds_the_spec(void **state)

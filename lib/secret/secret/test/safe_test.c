@@ -134,16 +134,16 @@ static void test_changed_cut_or_foreign(void **state)
 	assert_refused(-EBADMSG, "changed after it was sealed");
 	bytes[n - 20] ^= 1;
 	assert_int_equal(file_save(sealed, slice_of(bytes, n - 1), NULL), 0);
-	assert_refused(-EBADMSG, "cut off");
+	assert_refused(-EBADMSG, "truncated");
 	assert_int_equal(file_save(sealed, slice_of("", 0), NULL), 0);
 	assert_refused(-EBADMSG, "not a sealed file");
 	assert_int_equal(file_save(sealed, slice_of(bytes, n), NULL), 0);
 	assert_int_equal(file_save(key, slice_of(bytes, SEAL_KEY), NULL), 0);
-	assert_refused(-EKEYREJECTED, "not the one");
+	assert_refused(-EKEYREJECTED, "does not match");
 	assert_int_equal(file_save(key, slice_of(bytes, 5), NULL), 0);
 	assert_refused(-EBADMSG, "not a key");
 	assert_int_equal(unlink(key), 0);
-	assert_refused(-ENOKEY, "gone");
+	assert_refused(-ENOKEY, "does not exist");
 }
 
 static void test_key_that_others_can_read(void **state)
@@ -169,11 +169,11 @@ static void test_old_copies(void **state)
 	copy("backup", SAFE_SEALED);
 	assert_refused(-ESTALE, "old copy");
 	assert_int_equal(unlink(anchor), 0);
-	assert_refused(-ESTALE, "gone");
+	assert_refused(-ESTALE, "does not exist");
 	assert_int_equal(file_save(anchor, slice_from_str("nonsense"), NULL), 0);
 	assert_refused(-EBADMSG, "changed");
 	assert_int_equal(unlink(sealed), 0);
-	assert_refused(-ESTALE, "is gone");
+	assert_refused(-ESTALE, "was removed");
 	/* said on purpose it is taken, and the next writing is newer than everything */
 	copy("backup", SAFE_SEALED);
 	copy("anchor-backup", SAFE_ANCHOR);

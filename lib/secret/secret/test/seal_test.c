@@ -84,7 +84,7 @@ static void test_another_key(void **state)
 
 	assert_int_equal(seal_write(&key, &head, slice_from_str("value"), &file, &n, NULL), 0);
 	assert_int_equal(seal_open(&other, slice_of(file, n), &plain, &err), -EKEYREJECTED);
-	assert_string_equal(err.text, "the key is not the one it was sealed with");
+	assert_string_equal(err.text, "the key does not match the sealed file");
 }
 
 static void test_anchor(void **state)

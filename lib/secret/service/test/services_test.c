@@ -148,9 +148,9 @@ static void one_bad_file_does_not_take_the_others_away(void **state)
 	assert_string_equal(find(set, "e.example:443")->name, "e");
 	assert_null(find(set, "d.example:443"));
 	assert_int_equal(services_count_faults(set), 4);
-	assert_non_null(strstr(services_fault(set, 0), "/b.conf: line 3: 'abuot' is no word"));
+	assert_non_null(strstr(services_fault(set, 0), "/b.conf: line 3: unknown keyword 'abuot'"));
 	assert_non_null(strstr(services_fault(set, 1), "/c.conf: a.example:443 may be"));
-	assert_non_null(strstr(services_fault(set, 2), "/d.conf: holds service 'e'"));
+	assert_non_null(strstr(services_fault(set, 2), "/d.conf: the file defines service 'e'"));
 	assert_non_null(strstr(services_fault(set, 3), "/h.conf is not a regular file"));
 	assert_int_equal(unlink(fifo), 0);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {

@@ -164,7 +164,8 @@ def header_case():
                         "x-amz-security-token"} & set(r.headers)))
     scope, signature = sign(r.secret, r.stamp, r.region, r.service,
                             r.canonical(r.pairs, signed, payload))
-    want = f"header authorization AWS4-HMAC-SHA256 Credential={r.id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={signature}"
+    want = (f"header authorization AWS4-HMAC-SHA256 Credential={r.id}/{scope}, "
+            f"SignedHeaders={';'.join(signed)}, Signature={signature}")
     return lines, want
 
 

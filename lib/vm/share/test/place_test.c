@@ -64,8 +64,8 @@ static void row(const char *path, bool force, int want, const char *text)
 static void ones_home_is_refused_unless_forced(void **state)
 {
 	row("/", false, -EPERM, "refusing to share '/'");
-	row(at("home"), false, -EPERM, "your keys, mail and settings are in it");
-	row(dir, false, -EPERM, "your keys, mail and settings are in it");
+	row(at("home"), false, -EPERM, "it contains your keys, mail and settings");
+	row(dir, false, -EPERM, "it contains your keys, mail and settings");
 	row("/", true, 0, "");
 	row(at("home"), true, 0, "");
 	row(at("home/project"), false, 0, "");
@@ -99,8 +99,8 @@ static void what_belongs_to_sbx_is_refused_always(void **state)
 		row(at("home/.local/share/sbx"), force, -EACCES, "belongs to sbx");
 		row(at("home/dotfiles/sbx"), force, -EACCES, "belongs to sbx");
 	}
-	row(at("far/state"), false, -EPERM, "sbx's own directory");
-	row(at("far"), false, -EPERM, "sbx's own directory");
+	row(at("far/state"), false, -EPERM, "it contains the sbx directory");
+	row(at("far"), false, -EPERM, "it contains the sbx directory");
 	row(at("far"), true, 0, "");
 	row(at("far/ws"), false, 0, "");
 	row(at("far/state/sbxy"), false, 0, "");

@@ -160,8 +160,8 @@ static void two_cannot_have_one_place(void **state)
 	const struct share_mount twice[] = {{at("ws"), "/w", false}, {at("file"), "/w", false}};
 	const struct share_mount in_file[] = {{at("file"), "/w", false}, {at("ws"), "/w/x", false}};
 
-	assert_check(-EEXIST, "both be at /w", twice, 2);
-	assert_check(-ENOTDIR, "single file", in_file, 2);
+	assert_check(-EEXIST, "the same guest path /w", twice, 2);
+	assert_check(-ENOTDIR, "which is a file", in_file, 2);
 }
 
 static void globs_look_at_the_last_name(void **state)
@@ -205,7 +205,7 @@ static void a_missing_place_in_a_workspace_is_explained(void **state)
 	if (!has_virtiofsd())
 		skip();
 	assert_int_equal(share_start(&cfg, &s, &err), -ENOENT);
-	assert_non_null(strstr(err.text, "does not exist there; make it first"));
+	assert_non_null(strstr(err.text, "does not exist: create it first"));
 	/* The keeper says what was being done, and so it is said once. */
 	assert_null(strstr(err.text, "sharing"));
 	assert_int_equal(access(at("ws/not"), F_OK), -1);

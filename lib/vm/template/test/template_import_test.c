@@ -188,7 +188,7 @@ static void every_cut_is_refused(void **state)
 	a.p = xrealloc(a.p, a.n + 1);
 	a.p[a.n] = 0;
 	assert_int_equal(import_from(slice_of(a.p, a.n + 1), NULL, &no, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "its sum is wrong"));
+	assert_non_null(strstr(err.text, "the checksum is wrong"));
 	assert_store_empty();
 }
 
@@ -271,22 +271,22 @@ static void manifests_that_lie_are_refused(void **state)
 
 	make_child(&t);
 	fixture_at("second");
-	lie(&t, one_file("../../../x", 10), "no name of a file");
-	lie(&t, one_file("manifest.json", 10), "no name of a file");
-	lie(&t, one_file("root.3.qcow2", 10), "has a gap");
-	lie(&t, one_file("root.img", -1), "out of bounds");
-	lie(&t, one_file("root.img", (json_int_t)TEMPLATE_MAX_DISK + 1), "out of bounds");
-	lie(&t, one_file("vmlinuz", (json_int_t)TEMPLATE_MAX_SMALL + 1), "out of bounds");
+	lie(&t, one_file("../../../x", 10), "of a template file");
+	lie(&t, one_file("manifest.json", 10), "of a template file");
+	lie(&t, one_file("root.3.qcow2", 10), "is missing");
+	lie(&t, one_file("root.img", -1), "out of range");
+	lie(&t, one_file("root.img", (json_int_t)TEMPLATE_MAX_DISK + 1), "out of range");
+	lie(&t, one_file("vmlinuz", (json_int_t)TEMPLATE_MAX_SMALL + 1), "out of range");
 	lie(&t, json_pack("{s:{s:{s:s,s:i}}}", "files", "vmlinuz", "hash", "xyz", "size", 9),
 		"hash of vmlinuz");
 	lie(&t, json_pack("{s:{s:{s:i}}}", "files", "vmlinuz", "size", 9), "hash of vmlinuz");
-	lie(&t, json_pack("{s:s}", "id", "0123456789abcdef"), "its id");
+	lie(&t, json_pack("{s:s}", "id", "0123456789abcdef"), "the id does not match");
 	lie(&t, json_pack("{s:i}", "format", TEMPLATE_FORMAT - 1), "another version");
 	lie(&t, one_file("root.img", (json_int_t)(64ull << 30) + 1), "larger than 64 GiB");
 	lie(&t, json_pack("{s:s}", "agent", "a\033[2Jb"), "control characters");
 	lie(&t, json_pack("{s:s}", "kind", "a\342\200\256b"), "control characters");
 	lie(&t, json_pack("{s:s}", "kind", "a\302\233b"), "control characters");
-	lie(&t, json_pack("{s:[[[[[i]]]]]}", "deep", 1), "too much");
+	lie(&t, json_pack("{s:[[[[[i]]]]]}", "deep", 1), "too many fields");
 }
 
 static void a_name_must_be_one(void **state)
@@ -334,21 +334,21 @@ static void frames_that_lie_are_refused(void **state)
 
 	make_child(&t);
 	fixture_at("second");
-	lie_in_pieces(&t, 0, 0, TEMPLATE_BLOCK, 1, "out of place");
-	lie_in_pieces(&t, TEMPLATE_BLOCK, 0, TEMPLATE_BLOCK, 1, "out of place");
-	lie_in_pieces(&t, 0, 100, TEMPLATE_BLOCK, 1, "out of place");
-	lie_in_pieces(&t, 0, 9 * TEMPLATE_BLOCK, TEMPLATE_BLOCK, 1, "out of place");
-	lie_in_pieces(&t, 0, UINT64_MAX - TEMPLATE_BLOCK + 1, TEMPLATE_BLOCK, 1, "out of place");
-	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, 100, 1, "cut or empty");
-	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, TEMPLATE_BLOCK, 0, "cut or empty");
-	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, TEMPLATE_BLOCK, 1, "not what its hash says");
+	lie_in_pieces(&t, 0, 0, TEMPLATE_BLOCK, 1, "out of order");
+	lie_in_pieces(&t, TEMPLATE_BLOCK, 0, TEMPLATE_BLOCK, 1, "out of order");
+	lie_in_pieces(&t, 0, 100, TEMPLATE_BLOCK, 1, "out of order");
+	lie_in_pieces(&t, 0, 9 * TEMPLATE_BLOCK, TEMPLATE_BLOCK, 1, "out of order");
+	lie_in_pieces(&t, 0, UINT64_MAX - TEMPLATE_BLOCK + 1, TEMPLATE_BLOCK, 1, "out of order");
+	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, 100, 1, "truncated or empty");
+	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, TEMPLATE_BLOCK, 0, "truncated or empty");
+	lie_in_pieces(&t, 0, TEMPLATE_BLOCK, TEMPLATE_BLOCK, 1, "does not match its hash");
 	liar_begin(&l, t.manifest);
 	liar_frame(&l, slice_of(big, TEMPLATE_MAX_RAW + 1));
 	assert_refused(&l, -EBADMSG, "too long");
 	liar_begin(&l, t.manifest);
 	liar_frame(&l, slice_of(big, 1000));
 	l.buf[l.wr.n - 1] ^= 0xff;
-	assert_refused(&l, -EBADMSG, "unpacked");
+	assert_refused(&l, -EBADMSG, "decompressed");
 }
 
 /* Exports the template with this layer in it: hash and sum are right. */

@@ -59,7 +59,7 @@ static void what_is_not_there_is_said(void **state)
 	struct err err = {0};
 
 	assert_int_equal(template_open("nothing", &t, &err), -ENOENT);
-	assert_non_null(strstr(err.text, "no template 'nothing'"));
+	assert_non_null(strstr(err.text, "template 'nothing' not found"));
 	assert_int_equal(template_open("0123456789abcdef", &t, &err), -ENOENT);
 	assert_int_equal(template_open("../../etc", &t, &err), -EINVAL);
 	assert_int_equal(template_untag("nothing", &err), -ENOENT);
@@ -291,7 +291,7 @@ static void save_on_a_full_disk(void)
 	for (uint64_t at = 4096; at < 1 << 20; at += 4096)
 		fixture_write(layer, at, "x", 1);
 	assert_int_equal(save_live("large", layer, &t, &err), -ENOSPC);
-	assert_non_null(strstr(err.text, "513 MiB of free disk space are needed"));
+	assert_non_null(strstr(err.text, "513 MiB of free disk space are required"));
 	assert_int_equal(count(store), 2);
 	assert_int_equal(access(top, F_OK), -1);
 }
@@ -318,13 +318,13 @@ static void cut_and_missing_files_are_refused(void **state)
 	assert_int_equal(chmod(base.disks[0].files[0], 0600), 0);
 	assert_int_equal(truncate(base.disks[0].files[0], 5 * TEMPLATE_BLOCK), 0);
 	assert_int_equal(template_open("base", &t, &err), -EUCLEAN);
-	assert_non_null(strstr(err.text, "another size"));
+	assert_non_null(strstr(err.text, "original size"));
 	assert_int_equal(unlink(base.disks[0].files[0]), 0);
 	assert_int_equal(template_open("base", &t, &err), -EUCLEAN);
 	assert_non_null(strstr(err.text, "is missing"));
 	assert_int_equal(symlink("/etc/passwd", base.disks[0].files[0]), 0);
 	assert_int_equal(template_open("base", &t, &err), -EUCLEAN);
-	assert_non_null(strstr(err.text, "no plain file"));
+	assert_non_null(strstr(err.text, "not a regular file"));
 }
 
 static void changed_manifest_is_refused(void **state)
@@ -355,7 +355,7 @@ static void manifest_of_another_version_says_what_to_do(void **state)
 	(void)json_object_set_new(base.manifest, "format", json_integer(TEMPLATE_FORMAT - 1));
 	assert_int_equal(json_dump_file(base.manifest, path, 0), 0);
 	assert_int_equal(template_open("base", &t, &err), -EUCLEAN);
-	assert_non_null(strstr(err.text, "build or save it anew"));
+	assert_non_null(strstr(err.text, "build or save it again"));
 }
 
 /* Opening reads no disk: rubbish behind an unchanged stamp is found by verify only. */
@@ -542,18 +542,18 @@ static void hostile_layers_are_refused(void **state)
 		uint8_t byte;
 		const char *why;
 	} rows[] = {
-		{0, 'X', "no qcow2"},
-		{7, 2, "no qcow2"},
+		{0, 'X', "not a qcow2"},
+		{7, 2, "not a qcow2"},
 		{15, 8, "backing"},
 		{19, 8, "backing"},
 		{35, 1, "encrypted"},
 		{63, 1, "snapshots"},
-		{79, 4, "another file"},
+		{79, 4, "external data file"},
 		{79, 1, "features"},
 		{72, 0x80, "features"},
 		{95, 2, "features"},
-		{23, 63, "out of bounds"},
-		{24, 1, "out of bounds"},
+		{23, 63, "out of range"},
+		{24, 1, "out of range"},
 	};
 	AUTO_FREE char *path = xasprintf("%s/hostile", fixture_dir);
 

@@ -53,7 +53,7 @@ static int add_file(struct image_sum *sum, const char *path, struct err *err)
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return err_errno(err, -errno, "looking at %s", path);
+		return err_errno(err, -errno, "cannot access %s", path);
 	(void)snprintf(text, sizeof(text), "%lld %lld.%09ld", (long long)st.st_size,
 		(long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	return add_text(sum, text);
@@ -71,7 +71,7 @@ static int add_content(struct image_sum *sum, const char *path, struct err *err)
 		n = fd_read_full(fd, buf, COPY_BUF);
 		r = n > 0 ? image_sum_add(sum, buf, (size_t)n) : 0;
 	}
-	return n < 0 ? err_errno(err, (int)n, "reading %s", path) : r;
+	return n < 0 ? err_errno(err, (int)n, "cannot read %s", path) : r;
 }
 
 /* The first processor's model and abilities: under KVM the guest sees them. */
@@ -123,7 +123,7 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 	int r = image_sum_begin(&sum);
 
 	if (r < 0)
-		return err_errno(err, r, "hashing");
+		return err_errno(err, r, "cannot compute the snapshot key");
 	r = add_machine(&sum, config, err);
 	if (r == 0)
 		r = add_text(&sum, class->template_id);
@@ -138,7 +138,7 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 	if (r == 0)
 		r = add_host(&sum);
 	if (image_sum_end(&sum, &file) < 0 && r == 0)
-		r = err_errno(err, -EIO, "hashing");
+		r = err_errno(err, -EIO, "cannot compute the snapshot key");
 	if (r < 0)
 		return r;
 	memcpy(key, file.hash, IMAGE_KEY_LEN);
@@ -150,7 +150,7 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 
 static int no_good(struct err *err, const char *what)
 {
-	return err_set(err, -EUCLEAN, "the memory image is damaged: %s", what);
+	return err_set(err, -EUCLEAN, "the snapshot is corrupt: %s", what);
 }
 
 static int read_file_entry(const json_t *j, struct image_file *ret)
@@ -173,15 +173,15 @@ static int read_entries(const json_t *j, const char *key, struct image *ret, str
 	const char *id = json_string_value(json_object_get(j, "template"));
 
 	if (!json_is_integer(version) || json_integer_value(version) != IMAGE_FORMAT)
-		return no_good(err, JSON_NAME " is of another format");
+		return no_good(err, JSON_NAME " has another format");
 	if (!said || strcmp(said, key) != 0)
-		return no_good(err, JSON_NAME " is of another machine");
+		return no_good(err, JSON_NAME " does not match this VM");
 	if (!id || strlen(id) > IMAGE_MAX_ID)
-		return no_good(err, JSON_NAME " names no template");
+		return no_good(err, JSON_NAME " has no template");
 	memcpy(ret->template_id, id, strlen(id) + 1);
 	for (size_t i = 0; i < IMAGE_N_PARTS; i++)
 		if (read_file_entry(json_object_get(files, part_names[i]), &ret->files[i]) < 0)
-			return no_good(err, JSON_NAME " does not say what each file is");
+			return no_good(err, JSON_NAME " does not describe all files");
 	return 0;
 }
 
@@ -209,10 +209,10 @@ static int check_sizes(const struct image *image, struct err *err)
 		struct stat st;
 
 		if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-			return err_set(
-				err, -EUCLEAN, "the memory image has no file %s", part_names[i]);
+			return err_set(err, -EUCLEAN, "the snapshot has no file %s", part_names[i]);
 		if ((uint64_t)st.st_size != image->files[i].size)
-			return err_set(err, -EUCLEAN, "%s of the memory image has another size",
+			return err_set(err, -EUCLEAN,
+				"%s of the snapshot does not have its original size",
 				part_names[i]);
 	}
 	return 0;
@@ -233,7 +233,7 @@ int image_open(const char *key, struct image *ret, struct err *err)
 		return -ENOENT;
 	r = read_json(image.dir, &j, err);
 	if (r == -ENOENT)
-		return no_good(err, "it has no " JSON_NAME);
+		return no_good(err, JSON_NAME " is missing");
 	if (r < 0)
 		return r;
 	r = read_entries(j, key, &image, err);
@@ -305,15 +305,15 @@ int image_copy_disk(
 	int r;
 
 	if (from < 0)
-		return err_set(err, -EUCLEAN, "the memory image has no file %s", part_names[part]);
+		return err_set(err, -EUCLEAN, "the snapshot has no file %s", part_names[part]);
 	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (out < 0)
-		return err_errno(err, -errno, "making %s", to);
+		return err_errno(err, -errno, "cannot create %s", to);
 	r = copy_bytes(from, out, &is);
 	if (r < 0)
-		r = err_errno(err, r, "copying %s", path);
+		r = err_errno(err, r, "cannot copy %s", path);
 	else if (!image_file_equal(&is, &image->files[part]))
-		r = err_set(err, -EUCLEAN, "%s of the memory image was changed since it was made",
+		r = err_set(err, -EUCLEAN, "%s of the snapshot was changed after it was created",
 			part_names[part]);
 	if (r < 0)
 		(void)unlink(to);
@@ -331,7 +331,7 @@ static int lock_store(struct err *err)
 	r = paths_make(dir, err);
 	if (r == 0)
 		r = file_lock(path, 0, err);
-	return r == -EBUSY ? err_set(err, r, "another memory image is being made") : r;
+	return r == -EBUSY ? err_set(err, r, "another snapshot is being created") : r;
 }
 
 /* What a crash has left; the lock is ours. */
@@ -356,7 +356,7 @@ int image_draft_begin(const char *key, struct image_draft *ret, struct err *err)
 
 	*ret = (struct image_draft)IMAGE_DRAFT_EMPTY;
 	if (!is_key(key))
-		return err_set(err, -EINVAL, "'%s' is no key of a memory image", key);
+		return err_set(err, -EINVAL, "invalid snapshot key '%s'", key);
 	memcpy(ret->key, key, sizeof(ret->key));
 	r = lock_store(err);
 	if (r < 0)
@@ -384,7 +384,7 @@ static int hash_disk(const char *path, struct image_file *ret, struct err *err)
 		r = -EFBIG;
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
-	return r < 0 ? err_errno(err, r, "hashing %s", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot hash %s", path) : 0;
 }
 
 static json_t *describe_image(const struct image_draft *d, const struct image_class *class,
@@ -445,10 +445,10 @@ int image_publish(struct image_draft *d, struct err *err)
 	AUTO_FREE char *to = store_path(d->key);
 
 	if (!d->dir)
-		return err_set(err, -EALREADY, "the memory image was published before");
+		return err_set(err, -EALREADY, "the snapshot was already published");
 	image_remove(d->key);
 	if (rename(d->dir, to) < 0)
-		return err_errno(err, -errno, "renaming %s", d->dir);
+		return err_errno(err, -errno, "cannot rename %s", d->dir);
 	free(TAKE(d->dir));
 	return 0;
 }

@@ -101,7 +101,7 @@ static int open_part(const char *dir, const char *name, struct err *err)
 	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+	return fd < 0 ? err_errno(err, -errno, "cannot open %s", path) : fd;
 }
 
 int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
@@ -140,9 +140,9 @@ int image_check_end(struct image_check *c, struct err *err)
 		return 0;
 	fd_close(&c->fd);
 	if (status == CHILD_DIFFERS)
-		return err_set(err, -EUCLEAN, "the memory image was changed since it was made");
+		return err_set(err, -EUCLEAN, "the snapshot was changed after it was created");
 	/* Killed, no memory, or a disk that did not answer: nothing is known about the image. */
-	return err_set(err, -EIO, "the process that reads the memory image %s",
+	return err_set(err, -EIO, "the process that reads the snapshot %s",
 		status < 0 ? "was killed" : "failed");
 }
 
@@ -222,7 +222,7 @@ static int make_part(const char *dir, const char *name, struct err *err)
 	/* qemu gets it as a descriptor, and could open that again in another mode (/fd) */
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 
-	return fd < 0 ? err_errno(err, -errno, "making %s", path) : fd;
+	return fd < 0 ? err_errno(err, -errno, "cannot create %s", path) : fd;
 }
 
 static int make_pipe(int *ret_rd, int *ret_wr)
@@ -253,7 +253,7 @@ int image_save_begin(
 	if (r == 0)
 		r = make_pipe(&result_rd, &result_wr);
 	if (r < 0)
-		return err_errno(err, r, "making a pipe");
+		return err_errno(err, r, "cannot create a pipe");
 	r = helper_begin(&ret->pid, &ret->pidfd, err);
 	if (r < 0)
 		return r;
@@ -298,7 +298,7 @@ int image_save_end(struct image_save *s, struct image_file ret[IMAGE_N_SAVED], s
 	r = parse_result(line, ret);
 	if (r == 0 && status != CHILD_GOOD)
 		r = -EIO;
-	return r < 0 ? err_errno(err, r, "writing the memory image") : 0;
+	return r < 0 ? err_errno(err, r, "cannot write the snapshot") : 0;
 }
 
 void image_save_done(struct image_save *s)

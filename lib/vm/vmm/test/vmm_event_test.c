@@ -31,11 +31,11 @@ static void says_who_ended_the_machine(void **state)
 	} rows[] = {
 		{"guest-reset", "the guest panicked or rebooted"},
 		{"guest-panic", "the guest panicked or rebooted"},
-		{"host-signal", "qemu was ended by a signal"},
-		{"host-error", "qemu stopped the machine (host-error)"},
-		{"", "qemu stopped the machine (no reason)"},
-		{"\xc2\x9b;2J", "qemu stopped the machine (unknown reason)"},
-		{"host-\x1b[2J", "qemu stopped the machine (unknown reason)"},
+		{"host-signal", "QEMU was killed by a signal"},
+		{"host-error", "QEMU stopped the VM (host-error)"},
+		{"", "QEMU stopped the VM (no reason)"},
+		{"\xc2\x9b;2J", "QEMU stopped the VM (unknown reason)"},
+		{"host-\x1b[2J", "QEMU stopped the VM (unknown reason)"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

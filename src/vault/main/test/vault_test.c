@@ -32,7 +32,7 @@ static void test_set_list_release_remove(void **state)
 	rig_status(admin, &status);
 	assert_int_equal(status.state, VAULT_READY);
 	assert_int_equal(status.key, VAULT_KEY_FILE);
-	assert_non_null(strstr(status.text, "a file beside it"));
+	assert_non_null(strstr(status.text, "a file in the same directory"));
 	assert_int_equal(rig_list(admin, NULL), 0);
 	assert_int_equal(rig_set_str(admin, "github", "", "ghp_0123456789abcdefghij"), 0);
 	assert_int_equal(rig_set_str(admin, "github", "sandbox1", "own-of-sandbox-1"), 0);
@@ -222,7 +222,7 @@ static void damage(struct rig *r, bool cut)
 
 static void test_damaged_file_says_so_and_denies(void **state)
 {
-	static const char *const words[] = {"changed after it was sealed", "cut off"};
+	static const char *const words[] = {"changed after it was sealed", "truncated"};
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct rig *r = rig_new(by_file);
