@@ -315,7 +315,7 @@ def test_without_sbx_prove_the_message_names_a_command_that_finds_it(bare):
     assert bare.sbx("prove", "--help", check=0).stdout.startswith("usage: sbx prove")
     bare.sbx("prove", "--frob", check=2)
     program.write_text("")
-    assert f"starting {program}: Permission denied" in bare.sbx("prove", check=125).stderr
+    assert f"cannot start {program}: Permission denied" in bare.sbx("prove", check=125).stderr
 
 
 def test_sbx_prove_alone_names_the_command(bare):

@@ -62,7 +62,7 @@ HOLES += [
          "\tif ((c < 0x20 && c != '\\t') || c == 0x7f)\n", "\tif (c == 0x7f)\n"),
     Hole("net-target", "lib/wire/http/canon/canon.c",
          '\t\tif (take_name(where, req->authority, arena, &names->authority) < 0)\n'
-         '\t\t\treturn canon_refuse(fault, 400, "the target is no host name and port");\n',
+         '\t\t\treturn canon_refuse(fault, 400, "the target is not a host name and port");\n',
          "\t\t(void)!take_name(where, req->authority, arena, &names->authority);\n"),
     Hole("net-two-lengths", "lib/wire/http/http1_framing.c",
          "\tif (said->n_length && said->n_encoding)\n",
@@ -71,7 +71,7 @@ HOLES += [
          "\tif (!where->target.given && is_absolute && names->scheme == HTTP_SCHEME_HTTPS)\n",
          "\tif (!where->target.given && is_absolute && names->scheme == HTTP_SCHEME_HTTPS && false)\n"),
     Hole("net-version", "lib/wire/http/http1_head.c",
-         '\t\treturn http1_fail(h, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");\n',
+         '\t\treturn http1_fail(h, 505, "only HTTP/1.1 and HTTP/1.0 are supported");\n',
          "\t\treturn 0;\n"),
 ]
 

@@ -73,5 +73,5 @@ void inventory_write(const char *path)
 	if (r == 0)
 		r = file_new_keep(&f, 0600, &err);
 	if (r < 0)
-		log_error("writing %s: %s", path, err_text(&err, r));
+		log_error("cannot write %s: %s", path, err_text(&err, r));
 }

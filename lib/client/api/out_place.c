@@ -70,13 +70,13 @@ static int open_beneath(const struct cp_dest *d, const char *path, int flags, st
 	int fd;
 
 	if (root < 0)
-		return err_errno(err, -errno, "opening %s", d->root);
+		return err_errno(err, -errno, "cannot open %s", d->root);
 	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (fd < 0 && errno == ELOOP)
 		return err_set(err, -ELOOP,
 			"'%s' in workspace '%s' is reached through a symbolic link, which a guest may have created",
 			path, d->root);
-	return fd < 0 ? err_errno(err, -errno, "opening %s/%s", d->root, path) : fd;
+	return fd < 0 ? err_errno(err, -errno, "cannot open %s/%s", d->root, path) : fd;
 }
 
 static int open_regular(const struct cp_dest *d, struct err *err)
@@ -87,7 +87,7 @@ static int open_regular(const struct cp_dest *d, struct err *err)
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "reading %s/%s", d->root, d->path);
+		return err_errno(err, -errno, "cannot read %s/%s", d->root, d->path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s/%s is not a regular file", d->root, d->path);
 	return TAKE_FD(fd);
@@ -113,7 +113,7 @@ int out_place_open_source(const char *typed, struct problem *p)
 		return fd == -ELOOP ? problem_hint(p, fd, "realpath %s", typed) : fd;
 	}
 	fd = open(d.path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? err_errno(&p->err, -errno, "opening %s", typed) : fd;
+	return fd < 0 ? err_errno(&p->err, -errno, "cannot open %s", typed) : fd;
 }
 
 int out_place_find(const char *typed, struct out_place *ret, struct problem *p)

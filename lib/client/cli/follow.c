@@ -171,7 +171,7 @@ int follow_run(const struct follow *f, struct err *err)
 		read_lines(&r, pipefd[0]);
 	(void)close(pipefd[0]);
 	if (r.pid < 0)
-		return err_errno(err, -errno, "starting %s", f->argv[0]);
+		return err_errno(err, -errno, "cannot start %s", f->argv[0]);
 	status = wait_for(&r);
 	return status < 0 ? err_errno(err, status, "cannot wait for %s", f->argv[0]) : status;
 }

@@ -213,7 +213,7 @@ int spec_load(const char *path, struct spec *ret, struct err *err)
 
 	r = file_load(path, SPEC_MAX_JSON, &text, &n, err);
 	if (r == -ENOENT)
-		return err_set(err, r, "there is no %s", path);
+		return err_set(err, r, "%s does not exist", path);
 	if (r < 0)
 		return r;
 	r = spec_decode(slice_of(text, n), ret, err);

@@ -53,7 +53,7 @@ static void say_status(struct answer *a, int status)
 	a->rcode = (enum dns_rcode)status;
 	if (status == DNS_REFUSED) {
 		a->ede = DNS_EDE_PROHIBITED;
-		a->why = slice_from_str("only records of names in class IN are answered");
+		a->why = slice_from_str("only records of class IN are supported");
 	}
 }
 
@@ -106,7 +106,7 @@ static void say_reverse(struct answer *a, const struct dns_facts *facts, struct 
 	if (facts->verdict == DNS_UNDECIDED) {
 		say_undecided(a, facts->why);
 	} else if (facts->ptr.n == 0 || !encode_name(facts->ptr, name)) {
-		say_denied(a, facts->why, "this address stands for no name in this sandbox");
+		say_denied(a, facts->why, "no name in this sandbox has this address");
 	} else {
 		a->type = DNS_TYPE_PTR;
 		a->ttl = DNS_TTL_ADDRESS;

@@ -49,7 +49,7 @@ static int split_header(struct api_http *h, char *line, char **ret_value)
 	*colon = '\0';
 	for (const char *c = line; *c; c++)
 		if (!is_token_char(*c))
-			return api_http_refuse(h, 400, "a header name with a wrong character");
+			return api_http_refuse(h, 400, "a header name with an invalid character");
 	v = colon + 1 + strspn(colon + 1, " \t");
 	end = v + strlen(v);
 	while (end > v && (end[-1] == ' ' || end[-1] == '\t'))
@@ -88,7 +88,7 @@ static int take_connection(struct api_http *h, char *value)
 		else if (strcasecmp(t, "upgrade") == 0)
 			h->upgrade = true;
 		else if (strcasecmp(t, "keep-alive") != 0)
-			return api_http_refuse(h, 400, "Connection names something unknown");
+			return api_http_refuse(h, 400, "unknown value of Connection");
 	}
 	return 0;
 }
@@ -137,7 +137,9 @@ int api_http_parse_length(struct api_http *h)
 	}
 	if (chunked && h->has_length)
 		return api_http_refuse(h, 400, "both Content-Length and Transfer-Encoding");
-	return chunked ? api_http_refuse(h, 411, "send a Content-Length, not chunks") : 0;
+	return chunked ? api_http_refuse(h, 411,
+				 "chunked requests are not supported: send a Content-Length")
+		       : 0;
 }
 
 /* In place. No control character may come out, nor a slash in a segment: it would not be one. */
@@ -153,7 +155,7 @@ static int decode_percent(struct api_http *h, char *s, bool is_segment)
 			    lo = hi < 0 ? -1 : hex_digit((uint8_t)s[2]);
 
 			if (lo < 0)
-				return api_http_refuse(h, 400, "a broken percent escape");
+				return api_http_refuse(h, 400, "an invalid percent escape");
 			c = hi << 4 | lo;
 			s += 2;
 		}
@@ -199,7 +201,7 @@ static int split_query(struct api_http *h, char *query)
 			return api_http_refuse(h, 400, "the query is not key=value, or too long");
 		*eq = '\0';
 		if (api_http_query(h, pair))
-			return api_http_refuse(h, 400, "a query key twice");
+			return api_http_refuse(h, 400, "a duplicate query key");
 		if (decode_percent(h, pair, true) < 0 || decode_percent(h, eq + 1, false) < 0)
 			return -EBADMSG;
 		h->query[h->n_query].key = pair;
@@ -233,14 +235,14 @@ static int take_request_line(struct api_http *h, char *line)
 	*target++ = *version++ = '\0';
 	if (strcmp(version, "HTTP/1.1") != 0)
 		return str_starts(version, "HTTP/")
-			       ? api_http_refuse(h, 505, "only HTTP/1.1 is spoken here")
+			       ? api_http_refuse(h, 505, "only HTTP/1.1 is supported")
 			       : api_http_refuse(h, 400, "the first line is not a request");
 	h->method = API_HTTP_N_METHODS;
 	for (size_t i = 0; i < ARRAY_LEN(method_names); i++)
 		if (strcmp(line, method_names[i]) == 0)
 			h->method = (enum api_http_method)i;
 	if (h->method == API_HTTP_N_METHODS)
-		return api_http_refuse(h, 501, "there is no such method");
+		return api_http_refuse(h, 501, "unknown method");
 	return take_target(h, target);
 }
 
@@ -263,6 +265,6 @@ int api_http_parse_head(struct api_http *h)
 			return -EBADMSG;
 	}
 	if (h->upgrade != h->has_upgrade_token)
-		return api_http_refuse(h, 400, "Connection and Upgrade do not go together");
+		return api_http_refuse(h, 400, "Connection and Upgrade do not match");
 	return 0;
 }

@@ -11,7 +11,7 @@ static const char *const pseudo_names[] = {
 	[H2_PATH] = ":path",
 	[H2_AUTHORITY] = ":authority",
 };
-static_assert(ARRAY_LEN(pseudo_names) == H2_N_PSEUDO, "a name for each");
+static_assert(ARRAY_LEN(pseudo_names) == H2_N_PSEUDO, "one name per kind");
 
 /* Fields of one connection; HTTP/2 has other means (RFC 9113, 8.2.2). */
 static const char *const forbidden[] = {
@@ -52,14 +52,14 @@ static void add_pseudo(struct h2_block *b, struct slice name, struct slice value
 		if (!slice_eq_str(name, pseudo_names[i]))
 			continue;
 		if (b->has[i]) {
-			fail_h2(b, 400, "a pseudo-header twice");
+			fail_h2(b, 400, "a duplicate pseudo-header");
 			return;
 		}
 		b->has[i] = true;
 		b->pseudo[i] = arena_dup(b->arena, value);
 		return;
 	}
-	fail_h2(b, 400, "a pseudo-header that is not known");
+	fail_h2(b, 400, "an unknown pseudo-header");
 }
 
 static bool is_forbidden(struct slice name)
@@ -76,13 +76,13 @@ static void add_header(struct h2_block *b, struct slice name, struct slice value
 	size_t max = b->is_trailers ? HTTP_MAX_TRAILERS : H2_MAX_FIELDS;
 
 	if (!canon_text_is_lower_token(name))
-		fail_h2(b, 400, "a header name with a wrong character");
+		fail_h2(b, 400, "a header name with an invalid character");
 	else if (!canon_text_is_value(value))
 		fail_h2(b, 400, "a control character in a header value");
 	else if (!canon_text_is_trimmed_value(value))
-		fail_h2(b, 400, "a header value with blanks at its ends");
+		fail_h2(b, 400, "a header value with leading or trailing spaces");
 	else if (is_forbidden(name))
-		fail_h2(b, 400, "a header that HTTP/2 does not have");
+		fail_h2(b, 400, "a header that is not allowed in HTTP/2");
 	else if (slice_eq_str(name, "te") && !canon_text_eq_fold(value, "trailers"))
 		fail_h2(b, 400, "TE is not trailers");
 	else if (list->n == max)
@@ -106,7 +106,7 @@ void h2_add(struct h2_block *b, struct slice name, struct slice value)
 	if (b->n_cost > max || b->headers.max == 0)
 		fail_h2(b, 431, "the head or the trailers are too large");
 	if (is_pseudo && (b->is_trailers || b->headers.n > 0))
-		fail_h2(b, 400, "a pseudo-header behind the others");
+		fail_h2(b, 400, "a pseudo-header after regular headers");
 	if (b->fault.status)
 		return;
 	if (is_pseudo)
@@ -168,9 +168,9 @@ static void take_target(struct h2_block *b, struct http_req *req)
 	if (mark)
 		req->query = canon_text_cut(target, n + 1, target.n);
 	if (target.n == 0 || target.p[0] != '/')
-		fail_h2(b, 400, ":path is no path");
+		fail_h2(b, 400, ":path is not a path");
 	else if (canon_check_path(req->path) < 0 || canon_check_query(req->query) < 0)
-		fail_h2(b, 400, "a path or query with a wrong character, escape or ..");
+		fail_h2(b, 400, "a path or query with an invalid character, escape or ..");
 }
 
 static void take_pseudo(struct h2_block *b, struct http_req *req)
@@ -180,7 +180,7 @@ static void take_pseudo(struct h2_block *b, struct http_req *req)
 	req->authority = b->pseudo[H2_AUTHORITY];
 	if (!b->has[H2_METHOD] || !canon_text_is_token(req->method) ||
 		req->method.n > HTTP_MAX_METHOD)
-		fail_h2(b, 400, "no :method, or one that is none");
+		fail_h2(b, 400, "a missing or invalid :method");
 	else if (slice_eq_str(req->method, "CONNECT"))
 		fail_h2(b, 400, "CONNECT on a connection that has a target");
 	else if (!b->has[H2_SCHEME] || !slice_eq_str(b->pseudo[H2_SCHEME], "https"))
@@ -189,7 +189,7 @@ static void take_pseudo(struct h2_block *b, struct http_req *req)
 		fail_h2(b, 400, "no :path");
 	else if (b->has[H2_AUTHORITY] &&
 		 (req->authority.n == 0 || memchr(req->authority.p, '@', req->authority.n)))
-		fail_h2(b, 400, ":authority has no host, or a user in front of it");
+		fail_h2(b, 400, ":authority has no host, or contains a user");
 	else
 		take_target(b, req);
 }
@@ -282,7 +282,7 @@ int h2_take_trailers(struct h2_block *b, struct http_headers *ret, struct http_f
 {
 	for (size_t i = 0; i < b->headers.n; i++)
 		if (canon_is_forbidden_trailer(b->headers.list[i].name))
-			fail_h2(b, 400, "a trailer that may not be one");
+			fail_h2(b, 400, "a header that is not allowed as a trailer");
 	if (finish_h2(b, fault) < 0)
 		return -EBADMSG;
 	*ret = b->headers;

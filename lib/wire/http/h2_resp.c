@@ -21,9 +21,9 @@ static void add_status(struct h2_resp *r, struct slice value)
 	uint64_t status;
 
 	if (r->status || r->block.headers.n > 0)
-		fail_resp(r, ":status twice, or behind the others");
+		fail_resp(r, ":status is duplicate, or after regular headers");
 	else if (value.n != 3 || !canon_text_to_u64(value, &status) || status < 100 || status > 599)
-		fail_resp(r, ":status is none");
+		fail_resp(r, ":status is invalid");
 	else if (status == 101)
 		fail_resp(r, "101 in HTTP/2");
 	else
@@ -38,7 +38,7 @@ void h2_resp_add(struct h2_resp *r, struct slice name, struct slice value)
 		return;
 	}
 	if (name.n > 0 && name.p[0] == ':')
-		fail_resp(r, "a pseudo-header that is not an answer's");
+		fail_resp(r, "a pseudo-header that is not allowed in a response");
 	h2_add(&r->block, name, value);
 }
 
@@ -60,7 +60,7 @@ static void take_body(struct h2_resp *r, bool was_head, bool ended, struct http_
 	}
 	if (resp->status < 200 || resp->status == 204) {
 		if (body->length > 0)
-			fail_resp(r, "content where there can be none");
+			fail_resp(r, "content where the status allows none");
 		*body = (struct http_body){.kind = HTTP_BODY_NONE};
 	} else if (was_head || resp->status == 304) {
 		body->absent = true;
@@ -71,7 +71,7 @@ static void take_body(struct h2_resp *r, bool was_head, bool ended, struct http_
 		fail_resp(r, "the content is shorter than Content-Length");
 	}
 	if (resp->status < 200 && ended)
-		fail_resp(r, "an interim answer that ends the stream");
+		fail_resp(r, "an interim response that ends the stream");
 }
 
 int h2_resp_take(struct h2_resp *r, bool was_head, bool ended, struct http_resp *ret,

@@ -54,7 +54,7 @@ void http1_init_response(struct http1 *h, struct arena *arena, const struct http
 void http1_next(struct http1 *h, struct arena *arena)
 {
 	if (h->state != HTTP1_DONE || h->side != HTTP1_REQUESTS) {
-		(void)http1_fail(h, 400, "the next request before the end of this one");
+		(void)http1_fail(h, 400, "a new request before the end of the current one");
 		return;
 	}
 	h->arena = arena;
@@ -207,7 +207,7 @@ static enum step (*const states[])(struct http1 *, struct slice *, struct http1_
 	[HTTP1_DONE] = wait_for_next,
 	[HTTP1_FAILED] = say_fault,
 };
-static_assert(ARRAY_LEN(states) == HTTP1_N_STATES, "a function for each state");
+static_assert(ARRAY_LEN(states) == HTTP1_N_STATES, "one function per state");
 
 /* Every step that says STEP_AGAIN has eaten bytes or left the state, so this ends. */
 bool http1_read(struct http1 *h, struct slice *in, struct http1_event *ret)
@@ -229,7 +229,7 @@ bool http1_eof(struct http1 *h, struct http1_event *ret)
 	if (h->state == HTTP1_DONE || (http1_is_idle(h) && h->side == HTTP1_REQUESTS))
 		return false;
 	if (h->state != HTTP1_IN_CLOSE && h->state != HTTP1_IN_TUNNEL)
-		(void)http1_fail(h, 400, "the connection ended inside a message");
+		(void)http1_fail(h, 400, "the connection was closed inside a message");
 	else if (h->state == HTTP1_IN_TUNNEL || http1_twin_end(h, true) == 0)
 		h->state = HTTP1_DONE;
 	if (h->state == HTTP1_FAILED)

@@ -20,7 +20,7 @@ static int pass_size(struct http1 *h, uint8_t c)
 	}
 	if (h->in_extension) {
 		if (c <= 0x20 || c >= 0x7f || ++h->n_extensions > HTTP1_MAX_EXTENSIONS)
-			return http1_fail(h, 400, "a chunk extension that is wrong or too long");
+			return http1_fail(h, 400, "a chunk extension that is invalid or too long");
 		return 0;
 	}
 	if (c == ';' && h->n_digits > 0) {
@@ -28,7 +28,7 @@ static int pass_size(struct http1 *h, uint8_t c)
 		return 0;
 	}
 	if (digit < 0 || ++h->n_digits > HTTP1_MAX_CHUNK_DIGITS)
-		return http1_fail(h, 400, "a chunk size that is no number, or too large");
+		return http1_fail(h, 400, "a chunk size that is invalid or too large");
 	h->left = h->left << 4 | (uint64_t)digit;
 	return 0;
 }

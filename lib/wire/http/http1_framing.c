@@ -94,9 +94,9 @@ static int take_upgrade(struct http1 *h, const struct said *said)
 		!canon_text_eq_fold(said->upgrade, "websocket"))
 		return 0;
 	if (!slice_eq_str(req->method, "GET") || req->body.kind != HTTP_BODY_NONE)
-		return http1_fail(h, 400, "a websocket begins with GET and has no body");
+		return http1_fail(h, 400, "a websocket request must be a GET without a body");
 	if (said->n_key != 1 || said->n_version != 1 || !slice_eq_str(said->version, "13"))
-		return http1_fail(h, 400, "a websocket needs one key and version 13");
+		return http1_fail(h, 400, "a websocket request requires one key and version 13");
 	req->websocket = true;
 	return 0;
 }
@@ -161,10 +161,11 @@ static int frame_101(struct http1 *h, const struct said *said)
 	struct http_resp *resp = &h->resp;
 
 	if (!h->was_websocket || resp->http10)
-		return http1_fail(h, 502, "101 to a request that asked for no websocket");
+		return http1_fail(
+			h, 502, "101 in response to a request without a websocket upgrade");
 	if (!said->wants_upgrade || said->n_upgrade != 1 ||
 		!canon_text_eq_fold(said->upgrade, "websocket"))
-		return http1_fail(h, 502, "101 that switches to something else");
+		return http1_fail(h, 502, "101 that switches to another protocol");
 	resp->websocket = true;
 	resp->body = (struct http_body){.kind = HTTP_BODY_TUNNEL};
 	return 0;

@@ -19,7 +19,7 @@ static int pass_byte(struct http1 *h, uint8_t c)
 		return 0;
 	}
 	if (c == '\n')
-		return http1_fail(h, 400, "a line that ends in LF alone");
+		return http1_fail(h, 400, "a line that ends with LF without CR");
 	if ((c < 0x20 && c != '\t') || c == 0x7f)
 		return http1_fail(h, 400, "a control character in the head");
 	h->n_line++;
@@ -128,7 +128,7 @@ static int add_header(struct http1 *h, struct slice line, struct http_headers *h
 	if (!colon || name.n == 0)
 		return http1_fail(h, 400, "a header line without a name");
 	if (!canon_text_is_token(name))
-		return http1_fail(h, 400, "a header name with a wrong character");
+		return http1_fail(h, 400, "a header name with an invalid character");
 	if (!canon_text_is_value(value))
 		return http1_fail(h, 400, "a control character in a header value");
 	lower_in_place(h, name);
@@ -173,7 +173,7 @@ static int check_version(struct http1 *h, struct slice text, bool *ret_http10)
 		return 0;
 	if (text.n == 8 && memcmp(text.p, "HTTP/", 5) == 0 && text.p[6] == '.' &&
 		text.p[5] >= '0' && text.p[5] <= '9' && text.p[7] >= '0' && text.p[7] <= '9')
-		return http1_fail(h, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return http1_fail(h, 505, "only HTTP/1.1 and HTTP/1.0 are supported");
 	return http1_fail(h, 400, "the first line has no HTTP version");
 }
 
@@ -197,7 +197,7 @@ static int split_absolute(struct http1 *h, struct slice *target)
 		n++;
 	h->req.authority = canon_text_cut(rest, 0, n);
 	if (n == 0 || memchr(rest.p, '@', n))
-		return http1_fail(h, 400, "the target has no host, or a user in front of it");
+		return http1_fail(h, 400, "the target has no host, or contains a user");
 	h->req.form = HTTP_FORM_ABSOLUTE;
 	*target = canon_text_cut(rest, n, rest.n);
 	return 0;
@@ -213,7 +213,8 @@ static int split_path(struct http1 *h, struct slice target)
 		h->req.query = canon_text_cut(target, n + 1, target.n);
 	h->req.path = n ? canon_text_cut(target, 0, n) : slice_from_str("/");
 	if (canon_check_path(h->req.path) < 0 || canon_check_query(h->req.query) < 0)
-		return http1_fail(h, 400, "a path or query with a wrong character, escape or ..");
+		return http1_fail(
+			h, 400, "a path or query with an invalid character, escape or ..");
 	return 0;
 }
 
@@ -227,7 +228,7 @@ static int take_target(struct http1 *h, struct slice target)
 		req->authority = target;
 		for (size_t i = 0; i < target.n; i++)
 			if (target.p[i] == '/' || target.p[i] == '@' || target.p[i] == '?')
-				return http1_fail(h, 400, "CONNECT needs host:port");
+				return http1_fail(h, 400, "CONNECT requires host:port");
 		return 0;
 	}
 	if (slice_eq_str(target, "*")) {
@@ -258,7 +259,7 @@ static int check_req_start(struct http1 *h, struct slice line)
 		return http1_fail(h, 400, "the first line has no method");
 	for (size_t i = 0; i < target.n; i++)
 		if (target.p[i] <= 0x20 || target.p[i] >= 0x7f || target.p[i] == '#')
-			return http1_fail(h, 400, "a wrong character in the target");
+			return http1_fail(h, 400, "an invalid character in the target");
 	if (check_version(h, line, &h->req.http10) < 0)
 		return -EBADMSG;
 	return take_target(h, target);
@@ -310,6 +311,6 @@ int http1_parse_trailers(struct http1 *h)
 		return -EBADMSG;
 	for (size_t i = 0; i < h->trailers.n; i++)
 		if (canon_is_forbidden_trailer(h->trailers.list[i].name))
-			return http1_fail(h, 400, "a trailer that may not be one");
+			return http1_fail(h, 400, "a header that is not allowed as a trailer");
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <llhttp.h>
 
-#define DISAGREE "two readers do not agree about the message"
+#define DISAGREE "the two HTTP parsers disagree about the message"
 
 /* llhttp, and what it has found since the last bytes it was fed. */
 struct http1_twin {
@@ -116,10 +116,10 @@ static int feed_twin(struct http1 *h, struct slice bytes)
 	if (t->differs)
 		return http1_fail(h, 400, DISAGREE);
 	if (e == HPE_INVALID_METHOD)
-		return http1_fail(h, 501, "there is no such method");
+		return http1_fail(h, 501, "unknown method");
 	/* The pause says that what follows is not HTTP; we stop there by ourselves. */
 	if (e != HPE_OK && !(e == HPE_PAUSED_UPGRADE && t->complete))
-		return http1_fail(h, 400, "not HTTP as it should be");
+		return http1_fail(h, 400, "invalid HTTP");
 	return 0;
 }
 
@@ -212,6 +212,6 @@ int http1_twin_end(struct http1 *h, bool at_eof)
 	struct http1_twin *t = h->twin;
 
 	if (at_eof && !t->complete && llhttp_finish(&t->parser) != HPE_OK)
-		return http1_fail(h, 400, "the connection ended inside a message");
+		return http1_fail(h, 400, "the connection was closed inside a message");
 	return t->complete ? 0 : http1_fail(h, 400, DISAGREE);
 }

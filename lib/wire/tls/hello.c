@@ -268,13 +268,13 @@ const char *hello_why_text(enum hello_why why)
 	static const char *const texts[HELLO_N_WHY] = {
 		[HELLO_E_NONE] = "nothing is wrong",
 		[HELLO_E_TOO_LONG] = "the ClientHello is too long",
-		[HELLO_E_RECORD] = "a TLS record is wrong or of another kind",
+		[HELLO_E_RECORD] = "a TLS record is invalid or of another type",
 		[HELLO_E_MESSAGE] = "the first message is not a ClientHello alone",
 		[HELLO_E_FIELD] = "a length in the ClientHello does not fit",
-		[HELLO_E_DUPLICATE] = "an extension comes twice, or there are too many",
+		[HELLO_E_DUPLICATE] = "an extension is duplicate, or there are too many",
 		[HELLO_E_NAME] = "server_name is not exactly one host name",
-		[HELLO_E_ALPN] = "the list of protocols (ALPN) is wrong or too long",
-		[HELLO_E_VERSIONS] = "the list of supported versions is wrong or too long",
+		[HELLO_E_ALPN] = "the list of protocols (ALPN) is invalid or too long",
+		[HELLO_E_VERSIONS] = "the list of supported versions is invalid or too long",
 		[HELLO_E_ECH] = "encrypted_client_hello is not of type outer",
 		[HELLO_E_PSK] = "pre_shared_key is not the last extension",
 	};

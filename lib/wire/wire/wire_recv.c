@@ -26,9 +26,8 @@ static int refuse_recv(struct wire *w, const char *what)
 
 static int spend_junk(struct wire *w)
 {
-	return bucket_take(&w->junk, w->now_ms)
-		       ? 0
-		       : refuse_recv(w, "too many frames that move nothing");
+	return bucket_take(&w->junk, w->now_ms) ? 0
+						: refuse_recv(w, "too many frames without data");
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user)
@@ -44,7 +43,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		/* Our heads fit one frame, so CONTINUATION never has a reason to come. */
 		if (!(hd->flags & NGHTTP2_FLAG_END_HEADERS) ||
 			hd->flags & (NGHTTP2_FLAG_PADDED | NGHTTP2_FLAG_PRIORITY))
-			return refuse_recv(w, "a head of a shape that is not used");
+			return refuse_recv(w, "a header block of an unsupported form");
 		return 0;
 	case NGHTTP2_WINDOW_UPDATE:
 		return 0;
@@ -53,10 +52,10 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	case NGHTTP2_RST_STREAM:
 		return spend_junk(w);
 	case NGHTTP2_GOAWAY:
-		wire_fail(w, -ECONNRESET, "the peer ended the connection");
+		wire_fail(w, -ECONNRESET, "the peer closed the connection");
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	default:
-		return refuse_recv(w, "a frame type that is not used");
+		return refuse_recv(w, "an unsupported frame type");
 	}
 }
 
@@ -67,7 +66,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 		w->role == WIRE_SERVER ? NGHTTP2_HCAT_REQUEST : NGHTTP2_HCAT_RESPONSE;
 
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != want)
-		return refuse_recv(w, "a second head");
+		return refuse_recv(w, "a second header block");
 	w->head = (struct wire_head){0};
 	return 0;
 }
@@ -120,7 +119,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	unsigned field = take_field(w, slice_of(name, n_name), slice_of(value, n_value));
 
 	if (field == 0 || w->head.seen & field)
-		return refuse_recv(w, "a header that is not used");
+		return refuse_recv(w, "an unsupported header");
 	w->head.seen |= field;
 	return 0;
 }
@@ -132,7 +131,7 @@ static int open_from_peer(struct wire *w, uint32_t id)
 	int r;
 
 	if (w->head.seen != HEAD_REQUEST)
-		return refuse_recv(w, "a request without its fields");
+		return refuse_recv(w, "a request with missing fields");
 	s = wire_stream_new(w, id, 0);
 	(void)nghttp2_session_set_stream_user_data(w->session, (int32_t)id, s);
 	r = w->ops->on_open(w->ctx, id, w->head.path, &slot);
@@ -150,7 +149,7 @@ static int head_came(struct wire *w, const nghttp2_frame *frame)
 	if (w->role == WIRE_SERVER)
 		return open_from_peer(w, id);
 	if (w->head.seen != HEAD_STATUS)
-		return refuse_recv(w, "an answer without a status");
+		return refuse_recv(w, "a response without a status");
 	s = wire_stream_find(w, id);
 	if (s && !s->gone)
 		w->ops->on_reply(w->ctx, id, s->slot, w->head.status);
@@ -162,7 +161,7 @@ static int settings_came(struct wire *w, const nghttp2_frame *frame)
 	/* On sbx.net a second one is the first of another edge (src/guest/net/port.h). */
 	if (!(frame->hd.flags & NGHTTP2_FLAG_ACK) && w->got_settings && w->role == WIRE_CLIENT &&
 		w->max_streams == WIRE_NET_STREAMS)
-		return refuse_recv(w, "the peer began anew");
+		return refuse_recv(w, "the peer started again");
 	if (frame->hd.flags & NGHTTP2_FLAG_ACK)
 		w->got_ack = true;
 	else
@@ -171,7 +170,7 @@ static int settings_came(struct wire *w, const nghttp2_frame *frame)
 	if (w->role == WIRE_CLIENT && w->got_settings &&
 		nghttp2_session_get_remote_settings(
 			w->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) < w->max_streams)
-		return refuse_recv(w, "settings that are not used");
+		return refuse_recv(w, "unsupported settings");
 	if (!w->ready && w->got_settings && w->got_ack) {
 		w->ready = true;
 		if (w->ops->on_ready)
@@ -238,7 +237,7 @@ static int on_data_chunk(
 		return 0;
 	/* nghttp2 notices too, but hands out the frame that was too much first. */
 	if (n > w->window - s->held)
-		return refuse_recv(w, "more than the window");
+		return refuse_recv(w, "more data than the window allows");
 	s->held += (uint32_t)n;
 	w->ops->on_data(w->ctx, s->id, s->slot, slice_of(p, n));
 	return 0;
@@ -273,31 +272,31 @@ static int on_frame_not_send(
 static int before_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	if (frame->hd.type == NGHTTP2_GOAWAY)
-		return refuse_recv(user, "the peer broke the protocol");
+		return refuse_recv(user, "the peer violated the protocol");
 	if (frame->hd.type == NGHTTP2_RST_STREAM &&
 		frame->rst_stream.error_code != NGHTTP2_CANCEL &&
 		frame->rst_stream.error_code != NGHTTP2_INTERNAL_ERROR)
-		return refuse_recv(user, "the peer broke the protocol of a stream");
+		return refuse_recv(user, "the peer violated the protocol of a stream");
 	return 0;
 }
 
 static int on_invalid_frame(
 	nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
 {
-	wire_fail(user, -EPROTO, "a frame against the protocol: %s", nghttp2_strerror(error));
+	wire_fail(user, -EPROTO, "a frame that violates the protocol: %s", nghttp2_strerror(error));
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_extension(
 	nghttp2_session *session, void **payload, const nghttp2_frame_hd *hd, void *user)
 {
-	return refuse_recv(user, "a frame type that is not used");
+	return refuse_recv(user, "an unsupported frame type");
 }
 
 static int on_extension_chunk(nghttp2_session *session, const nghttp2_frame_hd *hd,
 	const uint8_t *p, size_t n, void *user)
 {
-	return refuse_recv(user, "a frame type that is not used");
+	return refuse_recv(user, "an unsupported frame type");
 }
 
 void wire_set_callbacks(nghttp2_session_callbacks *cbs)

@@ -380,7 +380,7 @@ static void test_hostile_guest(void **state)
 
 	lost_guest(huge, sizeof(huge) - 1, "protocol error");
 	lost_guest(push, sizeof(push) - 1, "protocol error");
-	lost_guest(goaway, sizeof(goaway) - 1, "the peer ended the connection");
+	lost_guest(goaway, sizeof(goaway) - 1, "the peer closed the connection");
 	lost_guest(NULL, 0, "the control channel was closed");
 }
 

@@ -90,8 +90,8 @@ static void test_second_hello_names_another_host(void **state)
 		{"other, at once", "evil.test", CCS, 6, true, "is not the target"},
 		{"none", NULL, CCS, 6, false, "without a server name"},
 		{"another message", HOST, "\x16\3\3\0\4\x10\0\0\0", 9, false, "ClientHello alone"},
-		{"empty record", HOST, "\x16\3\3\0\0", 5, false, "a TLS record is wrong"},
-		{"junk", HOST, "junk", 4, false, "a TLS record is wrong"},
+		{"empty record", HOST, "\x16\3\3\0\0", 5, false, "a TLS record is invalid"},
+		{"junk", HOST, "junk", 4, false, "a TLS record is invalid"},
 	};
 	struct net_rig *n = net_new();
 

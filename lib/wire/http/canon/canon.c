@@ -237,7 +237,7 @@ static int take_host_field(const struct http_req *req, const struct canon_where 
 	if (r < 0)
 		return canon_refuse(fault, 400, "more than one Host header");
 	if (take_name(where, req->headers.list[at].value, arena, &names->host) < 0)
-		return canon_refuse(fault, 400, "the Host header is no host name and port");
+		return canon_refuse(fault, 400, "the Host header is not a host name and port");
 	return 0;
 }
 
@@ -254,12 +254,12 @@ static int take_names(const struct http_req *req, const struct canon_where *wher
 	if (where->target.given && is_connect)
 		return canon_refuse(fault, 400, "CONNECT on a connection that has a target");
 	if (where->target.given && names->scheme != where->scheme)
-		return canon_refuse(fault, 400, "the scheme is not the one of the connection");
+		return canon_refuse(fault, 400, "the scheme does not match the connection");
 	if (!where->target.given && is_absolute && names->scheme == HTTP_SCHEME_HTTPS)
-		return canon_refuse(fault, 400, "an https target needs CONNECT");
+		return canon_refuse(fault, 400, "an https target requires CONNECT");
 	if (req->authority.n > 0) {
 		if (take_name(where, req->authority, arena, &names->authority) < 0)
-			return canon_refuse(fault, 400, "the target is no host name and port");
+			return canon_refuse(fault, 400, "the target is not a host name and port");
 		if (is_connect && names->authority.port == 0)
 			return canon_refuse(fault, 400, "CONNECT without a port");
 		if (!where->target.given)

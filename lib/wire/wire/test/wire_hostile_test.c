@@ -160,7 +160,7 @@ static void test_second_settings_on_net(void **state)
 	assert_int_equal(wire_pull(server, hello, sizeof(hello)), sizeof(hello));
 	assert_int_equal(wire_feed(client, slice_of(hello, sizeof(hello)), 0), 0);
 	assert_int_equal(wire_feed(client, slice_of(hello, sizeof(hello)), 0), -EPROTO);
-	assert_string_equal(wire_error(client), "the peer began anew");
+	assert_string_equal(wire_error(client), "the peer started again");
 	wire_free(server);
 	wire_free(client);
 }

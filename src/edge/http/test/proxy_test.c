@@ -269,13 +269,13 @@ static void what_a_proxy_does_not_take_is_said(void **state)
 		{"OPTIONS * HTTP/1.1\r\nHost: example.test\r\n\r\n", "invalid proxy request", "",
 			0},
 		{"GET https://example.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
-			"an https target needs CONNECT", "example.test", 443},
-		{"GET http://[0:0::1]/ HTTP/1.1\r\nHost: .\r\n\r\n", "the Host header is no", "::1",
-			80},
+			"an https target requires CONNECT", "example.test", 443},
+		{"GET http://[0:0::1]/ HTTP/1.1\r\nHost: .\r\n\r\n", "the Host header is not",
+			"::1", 80},
 		{"GET http://example.test\\@other.test/ HTTP/1.1\r\nHost: example.test\r\n\r\n",
-			"user in front of it", "", 0},
+			"contains a user", "", 0},
 		{"GET http://.example.test/ HTTP/1.1\r\nHost: .example.test\r\n\r\n",
-			"no host name and port", "", 0},
+			"not a host name and port", "", 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -513,7 +513,7 @@ static void the_end_of_the_guest_is_the_end(void **state)
 	r = fixed();
 	r->to_end = true;
 	proxy_rig_say(r, "GET / HTTP/1.1\r\n");
-	assert_non_null(strstr(got(r), "the connection ended inside a message"));
+	assert_non_null(strstr(got(r), "the connection was closed inside a message"));
 	assert_int_equal(r->end, RIG_ENDED);
 	proxy_rig_free(r);
 }

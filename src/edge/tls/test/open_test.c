@@ -213,7 +213,7 @@ static void test_requests_that_do_not_fit(void **state)
 		{"GET / HTTP/1.1\r\nHost: " HOST ":80\r\n\r\n", "HTTP/1.1 421 ",
 			"the Host header is not the target"},
 		{"GET http://" HOST "/ HTTP/1.1\r\nHost: " HOST "\r\n\r\n", "HTTP/1.1 400 ",
-			"the scheme is not the one"},
+			"the scheme does not match the connection"},
 		{"CONNECT " HOST ":443 HTTP/1.1\r\nHost: " HOST ":443\r\n\r\n", "HTTP/1.1 400 ",
 			"CONNECT on a connection that has a target"},
 		{"GET / HTTP/1.1\r\nHost : " HOST "\r\n\r\n", "HTTP/1.1 400 ", ""},
