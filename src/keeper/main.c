@@ -79,7 +79,7 @@ static void load_spec(struct keeper *k, const char *id)
 	path = spec_path(id);
 	r = spec_load(path, &k->spec, &err);
 	if (r < 0)
-		die("reading %s: %s", path, err_text(&err, r));
+		die("cannot read %s: %s", path, err_text(&err, r));
 	if (strcmp(k->spec.id, id) != 0)
 		die("%s belongs to another sandbox", path);
 	r = paths_make(k->run_dir, &err);

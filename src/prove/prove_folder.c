@@ -45,9 +45,9 @@ int prove_folder_make(struct prove_folder *f, const char *top, struct err *err)
 	f->path = xasprintf("%s/%s%s", top, prefix, f->word);
 	f->lock = -1;
 	if (mkdir(f->path, 0700) < 0)
-		return err_errno(err, -errno, "creating %s", f->path);
+		return err_errno(err, -errno, "cannot create %s", f->path);
 	f->lock = take_lock(f->path);
-	return f->lock < 0 ? err_errno(err, f->lock, "locking %s", f->path) : 0;
+	return f->lock < 0 ? err_errno(err, f->lock, "cannot lock %s", f->path) : 0;
 }
 
 void prove_folder_remove(struct prove_folder *f)

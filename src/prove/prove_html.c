@@ -492,5 +492,5 @@ int prove_html(const struct prove_run *run, int fd, struct err *err)
 	if (fclose(p.out) != 0)
 		return err_set(err, -ENOMEM, "out of memory for the report");
 	r = fd_write_all(fd, text, n);
-	return r < 0 ? err_errno(err, r, "writing the report") : 0;
+	return r < 0 ? err_errno(err, r, "cannot write the report") : 0;
 }

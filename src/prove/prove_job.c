@@ -89,7 +89,7 @@ int prove_job_start(struct prove_job *j, const struct prove_job_spec *spec, stru
 	r = start_job(j, spec);
 	if (r < 0) {
 		prove_job_end(j);
-		return err_errno(err, r, "starting %s", spec->argv[0]);
+		return err_errno(err, r, "cannot start %s", spec->argv[0]);
 	}
 	return 0;
 }

@@ -175,7 +175,7 @@ static void start_host(struct prove_lane *l, struct prove_item *it, enum probe_p
 		.argv = argv, .env = env, .dir = it->dir, .seconds = it->seconds};
 	struct err err = {0};
 	int r = mkdir(it->dir, 0700) < 0 && errno != EEXIST
-			? err_errno(&err, -errno, "creating %s", it->dir)
+			? err_errno(&err, -errno, "cannot create %s", it->dir)
 			: 0;
 
 	it->job[part] = xcalloc(1, sizeof(struct prove_job));

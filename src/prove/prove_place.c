@@ -72,7 +72,7 @@ static int save_text(FILE *f, char **text, const char *facts, const char *name, 
 	AUTO_FREE char *path = xasprintf("%s/%s", facts, name);
 
 	if (fclose(f) != 0)
-		return err_errno(err, -errno, "writing %s", path);
+		return err_errno(err, -errno, "cannot write %s", path);
 	return file_save(path, slice_from_str(*text), err);
 }
 

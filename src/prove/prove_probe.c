@@ -381,7 +381,7 @@ static int load_group(
 	int n = scandir(dir, &list, is_seen, alphasort), r = 0;
 
 	if (n < 0)
-		return errno == ENOENT ? 0 : err_errno(err, -errno, "reading %s", dir);
+		return errno == ENOENT ? 0 : err_errno(err, -errno, "cannot read %s", dir);
 	for (int i = 0; i < n; i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, list[i]->d_name);
 

@@ -211,7 +211,7 @@ static int make_facts(struct prove *pr, const char *ref, size_t lane, struct pro
 	AUTO_FREE char *dir = xasprintf("%s/facts%zu", pr->folder.path, lane);
 
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return err_errno(&p->err, -errno, "creating %s", dir);
+		return err_errno(&p->err, -errno, "cannot create %s", dir);
 	return prove_place_fill(&pr->lane[lane].place, pr->wish->sbx, ref, dir, p);
 }
 

@@ -99,7 +99,7 @@ static int make_folders(const char *top, struct err *err)
 
 	if (mkdir(rw, 0700) < 0 || mkdir(ro, 0700) < 0 || mkdir(held, 0700) < 0 ||
 		mkdir(kept, 0700) < 0)
-		return err_errno(err, -errno, "creating directories in %s", top);
+		return err_errno(err, -errno, "cannot create directories in %s", top);
 	r = file_save(hidden, slice_from_str(text), err);
 	if (r == 0)
 		r = file_save(plain, slice_from_str("a temporary workspace\n"), err);

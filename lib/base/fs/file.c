@@ -152,10 +152,10 @@ int file_lock(const char *path, unsigned wait_ms, struct err *err)
 	uint64_t until = clock_mono_ms() + wait_ms;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_errno(err, -errno, "locking %s", path);
+			return err_errno(err, -errno, "cannot lock %s", path);
 		if (clock_mono_ms() >= until)
 			return -EBUSY;
 		(void)usleep(LOCK_STEP_MS * 1000);

@@ -44,9 +44,9 @@ static int write_text(const char *dir, const char *file, const char *text, struc
 		return err_set(err, -ENAMETOOLONG, "cgroup path %s is too long", dir);
 	fd = open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return err_errno(err, -errno, "opening %s", path);
+		return err_errno(err, -errno, "cannot open %s", path);
 	r = fd_write_all(fd, text, strlen(text));
-	return r < 0 ? err_errno(err, r, "writing %s to %s", text, path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot write %s to %s", text, path) : 0;
 }
 
 static bool has_word(const char *list, const char *word)
@@ -70,7 +70,7 @@ static int own_path(const char *self, char *buf, size_t size, struct err *err)
 	int r = read_text(self, "", text, sizeof(text));
 
 	if (r < 0)
-		return err_errno(err, r, "reading %s", self);
+		return err_errno(err, r, "cannot read %s", self);
 	for (char *line = text; line && *line;) {
 		char *end = strchr(line, '\n');
 

@@ -81,7 +81,7 @@ int file_replace_bytes(const char *path, struct slice bytes, struct err *err)
 	r = write_new(tmp, bytes, &st);
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
-	return r < 0 ? err_errno(err, r, "writing %s in the guest", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot write %s in the guest", path) : 0;
 }
 
 int file_replace(const char *path, const char *text, struct err *err)
@@ -107,7 +107,7 @@ int file_make_parents(const char *path, struct err *err)
 	for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
 		snprintf(part, sizeof(part), "%.*s", (int)(p - path), path);
 		if (mkdir(part, 0755) < 0 && errno != EEXIST)
-			return err_errno(err, -errno, "creating %s in the guest", part);
+			return err_errno(err, -errno, "cannot create %s in the guest", part);
 	}
 	return 0;
 }

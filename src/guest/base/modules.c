@@ -67,14 +67,14 @@ int modules_load_file(const char *path, const char *params, struct err *err)
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "opening the module %s", path);
+		return err_errno(err, -errno, "cannot open the module %s", path);
 	if (str_ends(path, ".ko"))
 		r = load_plain(fd, params);
 	else
 		r = syscall(SYS_finit_module, fd, params, COMPRESSED) < 0 && errno != EEXIST
 			    ? -errno
 			    : 0;
-	return r < 0 ? err_errno(err, r, "loading the module %s", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot load the module %s", path) : 0;
 }
 
 /* Whether the path at the start of the line is a module of that name. */
@@ -153,12 +153,12 @@ int modules_load(const char *const *names, struct err *err)
 	int r;
 
 	if (uname(&u) < 0)
-		return err_errno(err, -errno, "reading the kernel version");
+		return err_errno(err, -errno, "cannot read the kernel version");
 	folder = xasprintf(FOLDER "/%s", u.release);
 	path = xasprintf("%s/modules.dep", folder);
 	r = file_read(path, &dep);
 	if (r < 0)
-		return err_errno(err, r, "reading %s", path);
+		return err_errno(err, r, "cannot read %s", path);
 	for (; *names && r == 0; names++) {
 		size_t n = strcspn(*names, " ");
 		AUTO_FREE char *name = xstrndup(*names, n);

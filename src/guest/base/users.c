@@ -161,10 +161,10 @@ int users_lookup(const char *spec, struct guest_user *ret, struct err *err)
 	int r = file_read("/etc/passwd", &passwd);
 
 	if (r < 0)
-		return err_errno(err, r, "reading /etc/passwd in the sandbox");
+		return err_errno(err, r, "cannot read /etc/passwd in the sandbox");
 	r = file_read("/etc/group", &group);
 	if (r < 0)
-		return err_errno(err, r, "reading /etc/group in the sandbox");
+		return err_errno(err, r, "cannot read /etc/group in the sandbox");
 	return users_find(passwd, group, spec, ret, err);
 }
 
@@ -255,13 +255,14 @@ int users_set_agent(uid_t uid, gid_t gid, struct err *err)
 	if (r == 0)
 		r = file_read("/etc/group", &group);
 	if (r < 0)
-		return err_errno(err, r, "reading the user files of the sandbox");
+		return err_errno(err, r, "cannot read the user files of the sandbox");
 	r = users_find(passwd, group, USERS_AGENT, &agent, err);
 	if (r < 0 || (agent.uid == uid && agent.gid == gid))
 		return r;
 	/* The home before the files: an interrupted change is repeated from the start. */
 	r = file_chown_tree(agent.home, (uid_t[]){agent.uid, agent.gid}, (uid_t[]){uid, gid});
 	if (r < 0 && r != -ENOENT)
-		return err_errno(err, r, "changing the owner of %s to uid %u", agent.home, uid);
+		return err_errno(
+			err, r, "cannot change the owner of %s to uid %u", agent.home, uid);
 	return edit_files(passwd, group, uid, gid, err);
 }

@@ -57,7 +57,7 @@ void docker_start(struct docker *d, struct loop *loop)
 		return;
 	d->sock = make_socket();
 	if (d->sock < 0)
-		log_warn("creating %s: %s", DOCKER_SOCK, strerror(-d->sock));
+		log_warn("cannot create %s: %s", DOCKER_SOCK, strerror(-d->sock));
 	listen_again(d);
 }
 
@@ -147,7 +147,7 @@ void docker_on_connection(struct docker *d)
 	enable_controllers();
 	r = mount_data();
 	if (r < 0)
-		log_warn("mounting %s at %s: %s", DOCKER_DISK, DOCKER_DATA, strerror(-r));
+		log_warn("cannot mount %s at %s: %s", DOCKER_DISK, DOCKER_DATA, strerror(-r));
 	pid = r < 0 ? -1 : fork();
 	if (pid == 0)
 		become_dockerd(d->sock);

@@ -138,7 +138,7 @@ static int fill_folder(const char *folder, const char *ca, const char *bundle, s
 	int r = chmod(folder, 0755) < 0 ? -errno : jks_from_pem(bundle, &store, &n);
 
 	if (r < 0)
-		return err_errno(err, r, "creating %s", folder);
+		return err_errno(err, r, "cannot create %s", folder);
 	texts[2] = slice_of(store, n);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(files); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", folder, files[i]);
@@ -175,10 +175,10 @@ static int make_folder(
 	if (count_entries(dir) >= OCI_MAX_FOLDERS)
 		return err_set(err, -ENOSPC, "more than %d different bundles", OCI_MAX_FOLDERS);
 	if (!mkdtemp(tmp))
-		return err_errno(err, -errno, "creating a directory in %s", dir);
+		return err_errno(err, -errno, "cannot create a directory in %s", dir);
 	r = fill_folder(tmp, ca, bundle, err);
 	if (r == 0 && rename(tmp, name) < 0 && errno != EEXIST && errno != ENOTEMPTY)
-		r = err_errno(err, -errno, "creating %s", name);
+		r = err_errno(err, -errno, "cannot create %s", name);
 	remove_folder(tmp);
 	if (r == 0)
 		*ret = TAKE(name);
@@ -241,7 +241,7 @@ static int plan_ca(const struct oci_host *host, const char *config, const struct
 	root = open_root(args->bundle, config);
 	if (root < 0)
 		return err_errno(
-			err, root, "opening the root of the container in %s", args->bundle);
+			err, root, "cannot open the root of the container in %s", args->bundle);
 	base = base_of(host, root);
 	bundle = trust_bundle(base, ca);
 	r = make_folder(host->dir, ca, bundle, &p->folder, err);
@@ -268,7 +268,7 @@ static int edit_container(const struct oci_host *host, const struct oci_args *ar
 	int r = file_read(path, &old);
 
 	if (r < 0)
-		return err_errno(err, r, "reading %s", path);
+		return err_errno(err, r, "cannot read %s", path);
 	r = plan_ca(host, old, args, &p, err);
 	if (r < 0)
 		return r;
@@ -295,14 +295,14 @@ static int edit_exec(const struct oci_host *host, const struct oci_args *args, s
 	int r = file_read(args->process, &old);
 
 	if (r < 0)
-		return err_errno(err, r, "reading %s", args->process);
+		return err_errno(err, r, "cannot read %s", args->process);
 	if (has_folder(args->bundle))
 		add_ca_variables(&env);
 	add_variables(host, &env);
 	r = oci_edit_process(old, &env, &new);
 	env_done(&env);
 	if (r < 0)
-		return err_errno(err, r, "changing %s", args->process);
+		return err_errno(err, r, "cannot change %s", args->process);
 	return strcmp(old, new) ? file_replace(args->process, new, err) : 0;
 }
 
@@ -324,7 +324,8 @@ int oci_install(struct err *err)
 		return r;
 	(void)unlink(path);
 	/* The file itself is not on any disk that the guest can see. */
-	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "creating %s", path) : 0;
+	return symlink("/proc/1/exe", path) < 0 ? err_errno(err, -errno, "cannot create %s", path)
+						: 0;
 }
 
 static void complain_run(const struct err *err, int r)

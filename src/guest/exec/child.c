@@ -66,7 +66,7 @@ static void enter_folder(const struct child *c, const struct guest_user *u)
 	if (asked[0]) {
 		if (chdir(asked) == 0)
 			return;
-		err_errno(&err, -errno, "changing to the directory %s in the sandbox", asked);
+		err_errno(&err, -errno, "cannot change to the directory %s in the sandbox", asked);
 		fail(c, STATUS_CANNOT, err.text);
 	}
 	if (work && work[0] && chdir(work) == 0)

@@ -119,10 +119,10 @@ int spawn_start(
 	pid_t pid;
 
 	if (r < 0)
-		return err_errno(err, r, "creating the pipes of a program in the sandbox");
+		return err_errno(err, r, "cannot create the pipes of a program in the sandbox");
 	pid = fork();
 	if (pid < 0)
-		return err_errno(err, -errno, "starting a process in the sandbox");
+		return err_errno(err, -errno, "cannot start a process in the sandbox");
 	if (pid == 0)
 		child_run(&(struct child){
 			.spec = spec,

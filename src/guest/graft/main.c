@@ -48,7 +48,7 @@ static int kit_file(const char *dir, const char *name)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		die("opening %s: %s", path, strerror(errno));
+		die("cannot open %s: %s", path, strerror(errno));
 	return fd;
 }
 
@@ -85,7 +85,7 @@ static int put_modules(const struct kit *k, struct err *err)
 		return r;
 	dir = open(MODULES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return err_errno(err, -errno, "opening " MODULES " of the image");
+		return err_errno(err, -errno, "cannot open " MODULES " of the image");
 	r = tree_unpack(k->modules, dir, k->kernel, TREE_OWNERS, &n, err);
 	if (r < 0)
 		return r;
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	/* From here on only the image's tree is visible. */
 	if (chroot(argv[1]) < 0 || chdir("/") < 0)
-		die("entering %s: %s", argv[1], strerror(errno));
+		die("cannot enter %s: %s", argv[1], strerror(errno));
 	if (graft_all(&kit, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;

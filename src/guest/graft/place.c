@@ -57,13 +57,13 @@ int place_read(const char *path, char **ret, struct err *err)
 		return 0;
 	}
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, -errno, "reading %s of the image", path);
+		return err_errno(err, -errno, "cannot read %s of the image", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "%s of the image is not a regular file", path);
 	text = xmalloc(PLACE_MAX_TEXT + 1);
 	n = fd_read_full(fd, text, PLACE_MAX_TEXT + 1);
 	if (n < 0)
-		return err_errno(err, (int)n, "reading %s of the image", path);
+		return err_errno(err, (int)n, "cannot read %s of the image", path);
 	if (n > (ssize_t)PLACE_MAX_TEXT)
 		return err_set(err, -EFBIG, "%s of the image is too large", path);
 	text[n] = '\0';
@@ -78,14 +78,14 @@ static int make_one(const char *path, mode_t mode, uid_t id, struct err *err)
 	if (mkdir(path, mode) < 0) {
 		if (errno != EEXIST)
 			return err_errno(
-				err, -errno, "creating the directory %s in the image", path);
+				err, -errno, "cannot create the directory %s in the image", path);
 		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 			return err_set(err, -ENOTDIR, "%s of the image is not a directory", path);
 		return 0;
 	}
 	if (chmod(path, mode) < 0 || chown(path, id, id) < 0)
-		return err_errno(
-			err, -errno, "changing the owner of %s in the image to uid %u", path, id);
+		return err_errno(err, -errno,
+			"cannot change the owner of %s in the image to uid %u", path, id);
 	place_touch(path);
 	touch_above(path);
 	return 0;
@@ -145,7 +145,7 @@ static int put_place(const char *path, int from, const char *text, mode_t mode, 
 	if (r == 0 && rename(name, path) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_errno(err, r, "writing %s in the image", path);
+		return err_errno(err, r, "cannot write %s in the image", path);
 	touch_above(path);
 	return 0;
 }
@@ -165,9 +165,9 @@ int place_link(const char *path, const char *target, struct err *err)
 	struct timespec now[2] = {times[0], times[1]};
 
 	if (symlink(target, path) < 0)
-		return errno == EEXIST
-			       ? 0
-			       : err_errno(err, -errno, "creating the link %s in the image", path);
+		return errno == EEXIST ? 0
+				       : err_errno(err, -errno,
+						 "cannot create the link %s in the image", path);
 	(void)utimensat(AT_FDCWD, path, now, AT_SYMLINK_NOFOLLOW);
 	touch_above(path);
 	return 0;

@@ -104,7 +104,7 @@ int boot_early(struct err *err)
 		int r = mount_one(&early_mounts[i]);
 
 		if (r < 0)
-			return err_errno(err, r, "mounting %s", early_mounts[i].path);
+			return err_errno(err, r, "cannot mount %s", early_mounts[i].path);
 	}
 	open_console();
 	return load_modules(err);
@@ -165,12 +165,12 @@ int boot_root(struct err *err)
 		return err_errno(err, r, "waiting for the disk %s", BOOT_ROOT_DISK);
 	(void)mkdir(NEW_ROOT, 0755);
 	if (mount(BOOT_ROOT_DISK, NEW_ROOT, "ext4", MS_NOATIME, "") < 0)
-		return err_errno(err, -errno, "mounting the disk %s", BOOT_ROOT_DISK);
+		return err_errno(err, -errno, "cannot mount the disk %s", BOOT_ROOT_DISK);
 	grow_file_system(BOOT_ROOT_DISK, NEW_ROOT);
 	r = move_mounts();
 	if (r == 0)
 		r = enter_root();
-	return r < 0 ? err_errno(err, r, "moving to the disk") : 0;
+	return r < 0 ? err_errno(err, r, "cannot move to the disk") : 0;
 }
 
 static void bring_up_loopback(void)
@@ -202,7 +202,7 @@ static void enter_cgroup(void)
 	(void)mkdir("/sys/fs/cgroup/sbx", 0755);
 	r = file_poke("/sys/fs/cgroup/sbx/cgroup.procs", "1");
 	if (r < 0)
-		log_warn("moving to the group sbx: %s", strerror(-r));
+		log_warn("cannot move to the group sbx: %s", strerror(-r));
 }
 
 static void finish_dev(void)
@@ -228,7 +228,7 @@ void boot_late(void)
 		int r = mount_one(&late_mounts[i]);
 
 		if (r < 0 && r != -ENODEV && r != -ENOENT)
-			log_warn("mounting %s: %s", late_mounts[i].path, strerror(-r));
+			log_warn("cannot mount %s: %s", late_mounts[i].path, strerror(-r));
 	}
 	finish_dev();
 	set_limits();

@@ -63,10 +63,10 @@ void grow_file_system(const char *disk, const char *mounted)
 	if (dev < 0 || root < 0 || ioctl(dev, BLKGETSIZE64, &bytes) < 0 ||
 		pread(dev, superblock, sizeof(superblock), GROW_SUPERBLOCK_AT) !=
 			(ssize_t)sizeof(superblock)) {
-		log_warn("reading the size of the disk %s: %s", disk, strerror(errno));
+		log_warn("cannot read the size of the disk %s: %s", disk, strerror(errno));
 		return;
 	}
 	blocks = grow_blocks(superblock, bytes);
 	if (blocks && ioctl(root, EXT4_IOC_RESIZE_FS, &blocks) < 0)
-		log_warn("growing the file system of %s: %s", disk, strerror(errno));
+		log_warn("cannot grow the file system of %s: %s", disk, strerror(errno));
 }

@@ -51,7 +51,7 @@ int net_hold_start(struct net_hold *h, struct err *err)
 	int r;
 
 	if (fd < 0)
-		return err_errno(err, -errno, "creating a netlink socket");
+		return err_errno(err, -errno, "cannot create a netlink socket");
 	r = configure_hold(fd, err);
 	if (r < 0)
 		return r;

@@ -81,12 +81,13 @@ int net_link_up(struct err *err)
 	int r = make_link(err);
 
 	if (r < 0)
-		return err_wrap(err, r, "creating the interface " NET_LINK);
+		return err_wrap(err, r, "cannot create the interface " NET_LINK);
 	index = if_nametoindex(NET_LINK);
 	put_address(&nl, index, AF_INET, 15, &gateway, sizeof(gateway));
 	put_address(&nl, index, AF_INET6, 64, &gateway6, sizeof(gateway6));
 	put_route(&nl, index, AF_INET);
 	put_route(&nl, index, AF_INET6);
 	r = nl_talk(&nl, NETLINK_ROUTE, true, err);
-	return r < 0 ? err_wrap(err, r, "giving " NET_LINK " its addresses and routes") : 0;
+	return r < 0 ? err_wrap(err, r, "cannot configure the addresses and routes of " NET_LINK)
+		     : 0;
 }

@@ -394,5 +394,5 @@ int net_rules_apply(bool hold, struct err *err)
 	refuse_rest(&nl);
 	batch_rules(&nl, NFNL_MSG_BATCH_END);
 	r = nl_talk(&nl, NETLINK_NETFILTER, false, err);
-	return r < 0 ? err_wrap(err, r, "setting the rules of the network") : 0;
+	return r < 0 ? err_wrap(err, r, "cannot set the rules of the network") : 0;
 }

@@ -112,7 +112,7 @@ static void give_netconf(
 	int r = write_new(folder, name, text, mode, uid, gid);
 
 	if (r < 0)
-		log_warn("writing %s/%s: %s", folder, name, strerror(-r));
+		log_warn("cannot write %s/%s: %s", folder, name, strerror(-r));
 }
 
 void netconf_write(void)

@@ -74,7 +74,7 @@ void netproc_on_timer(struct netproc *p)
 	int r = p->pid ? 0 : start_netproc(p);
 
 	if (r < 0) {
-		log_warn("starting " NET_PROGRAM ": %s", strerror(-r));
+		log_warn("cannot start " NET_PROGRAM ": %s", strerror(-r));
 		pause_then_start(p);
 	}
 }

@@ -134,7 +134,7 @@ int nl_talk(struct nl *nl, int protocol, bool exists_ok, struct err *err)
 	AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
-		return err_errno(err, -errno, "creating a netlink socket");
+		return err_errno(err, -errno, "cannot create a netlink socket");
 	return nl_talk_on(fd, nl, exists_ok, err);
 }
 
@@ -144,7 +144,7 @@ int nl_talk_on(int fd, struct nl *nl, bool exists_ok, struct err *err)
 	int r;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0)
-		return err_errno(err, -errno, "creating a netlink socket");
+		return err_errno(err, -errno, "cannot create a netlink socket");
 	r = nl->overflow ? -EMSGSIZE : exchange_nl(fd, nl, exists_ok);
-	return r < 0 ? err_errno(err, r, "querying the kernel over netlink") : 0;
+	return r < 0 ? err_errno(err, r, "cannot query the kernel over netlink") : 0;
 }

@@ -62,7 +62,7 @@ int port_open_named(const char *name, struct err *err)
 
 	while ((fd = try_open(name)) == -ENOENT && clock_mono_ms() < end)
 		(void)nanosleep(&pause, NULL);
-	return fd < 0 ? err_errno(err, fd, "opening the port %s", name) : fd;
+	return fd < 0 ? err_errno(err, fd, "cannot open the port %s", name) : fd;
 }
 
 static void set_interest(struct port *p, bool on, bool out)

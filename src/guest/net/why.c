@@ -59,7 +59,7 @@ static int put_link(const char *root, struct err *err)
 	if (r < 0)
 		return r;
 	if (symlink(WHY_BIN "/" NAME, path) < 0 && errno != EEXIST)
-		return err_errno(err, -errno, "creating %s", path);
+		return err_errno(err, -errno, "cannot create %s", path);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ int why_install(const char *root, struct err *err)
 	if (r == 0)
 		r = file_replace(path, script, err);
 	if (r == 0 && chmod(path, 0755) < 0)
-		r = err_errno(err, -errno, "making %s executable", path);
+		r = err_errno(err, -errno, "cannot make %s executable", path);
 	if (r == 0)
 		r = why_write(root, slice_of(NULL, 0), err);
 	return r < 0 ? r : put_link(root, err);

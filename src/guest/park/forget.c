@@ -58,7 +58,7 @@ int forget_begin(struct forget *f, struct err *err)
 		return -EINPROGRESS;
 	pid = fork();
 	if (pid < 0)
-		return err_errno(err, -errno, "starting a child that forgets files");
+		return err_errno(err, -errno, "cannot start a child that forgets files");
 	if (pid == 0)
 		run();
 	f->pid = pid;

@@ -134,14 +134,14 @@ int inject_hold(struct inject *in, pid_t pid, struct err *err)
 
 	*in = (struct inject){.pid = pid, .mem = -1};
 	if (!d)
-		return err_errno(err, -ESRCH, "stopping a program");
+		return err_errno(err, -ESRCH, "cannot stop a program");
 	while ((r = stop_new(in, d)) > 0)
 		rewinddir(d);
 	if (r == 0) {
 		in->mem = open(mem, O_RDWR | O_CLOEXEC);
 		r = in->mem < 0 ? -errno : 0;
 	}
-	return r < 0 ? err_errno(err, r, "stopping a program") : 0;
+	return r < 0 ? err_errno(err, r, "cannot stop a program") : 0;
 }
 
 int inject_put(const struct inject *in, uint64_t at, const void *p, size_t n)
@@ -251,7 +251,7 @@ int inject_begin(struct inject *in, struct err *err)
 			      ptrace(PTRACE_SETSIGMASK, in->pid, sizeof(all), &all) < 0))
 		r = -errno;
 	if (r < 0)
-		return err_errno(err, r, "reading the registers of a program");
+		return err_errno(err, r, "cannot read the registers of a program");
 	note_rseq(in);
 	in->begun = true;
 	r = get_page(in);

@@ -54,7 +54,7 @@ static int freeze_fs(struct park *p, struct err *err)
 
 		if (r < 0 && r != -EBUSY && r != -ENOENT) {
 			thaw_fs(p);
-			return err_errno(err, r, "freezing the file system at %s", disks[i]);
+			return err_errno(err, r, "cannot freeze the file system at %s", disks[i]);
 		}
 	}
 	return 0;
@@ -69,7 +69,7 @@ void park_on_timer(struct park *p)
 static void move_ours(const struct park *p, const char *group)
 {
 	if (park_freeze_move(1, group) < 0 || (p->net && park_freeze_move(p->net, group) < 0))
-		log_warn("moving to the group %s failed", group);
+		log_warn("cannot move to the group %s", group);
 }
 
 static void forget_child(struct park *p)
@@ -116,7 +116,7 @@ static int suspend_park(struct park *p, pid_t net, struct err *err)
 	r = start_child(p);
 	if (r < 0) {
 		forget_child(p);
-		return err_errno(err, r, "starting the parking process");
+		return err_errno(err, r, "cannot start the parking process");
 	}
 	p->state = PARK_PARKING;
 	return -EINPROGRESS;
@@ -150,7 +150,7 @@ int park_wake(struct park *p, struct guest_wake *wake, struct err *err)
 	if (r == 0 && wake->mounts.n)
 		r = mounts_share_again(p->mounts, err);
 	if (r == 0 && send(p->sock, "w", 1, MSG_NOSIGNAL) != 1)
-		r = err_errno(err, -errno, "notifying the parking process");
+		r = err_errno(err, -errno, "cannot notify the parking process");
 	if (r < 0)
 		return r;
 	p->wanted = wake->mounts;

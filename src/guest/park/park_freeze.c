@@ -80,7 +80,7 @@ int park_freeze_all(struct err *err)
 	}
 	if (r < 0) {
 		park_thaw_all();
-		return err_errno(err, r, "freezing the guest's programs");
+		return err_errno(err, r, "cannot freeze the guest's programs");
 	}
 	return 0;
 }

@@ -54,7 +54,7 @@ static int sync_all(struct err *err)
 	AUTO_CLOSE int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (root < 0 || syncfs(root) < 0)
-		return err_errno(err, -errno, "syncing the disks");
+		return err_errno(err, -errno, "cannot sync the disks");
 	return 0;
 }
 

@@ -384,11 +384,11 @@ int park_list_read(struct park_list *l, const pid_t *skip, struct err *err)
 	l->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	add_ns(l, open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	if (l->proc < 0 || l->root < 0 || l->n_ns != 1)
-		return err_errno(err, -errno, "listing the guest's programs");
+		return err_errno(err, -errno, "cannot list the guest's programs");
 	for_each(l, skip, add_ns_of);
 	r = read_all_mounts(l);
 	if (r < 0)
-		return err_errno(err, r, "listing the guest's mounts");
+		return err_errno(err, r, "cannot list the guest's mounts");
 	if (l->n_mounts > 0)
 		for_each(l, skip, read_program);
 	return 0;

@@ -46,7 +46,7 @@ void park_mounts_drop(struct park_list *l)
 		/* Detaching the mount below has detached it too. */
 		if (umount2(m->place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL &&
 			errno != ENOENT)
-			log_warn("unmounting %s: %s", m->place, strerror(errno));
+			log_warn("cannot unmount %s: %s", m->place, strerror(errno));
 	}
 	if (ns != 0 && park_list_enter(l, 0) < 0)
 		log_error("cannot return from a container's namespace");

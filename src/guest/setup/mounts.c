@@ -41,7 +41,7 @@ static int need_share(struct mounts *m, struct err *err)
 	(void)mkdir(MOUNTS_SHARE, 0700);
 	r = mount_share();
 	if (r < 0)
-		return err_errno(err, r, "mounting the workspaces' share in the guest");
+		return err_errno(err, r, "cannot mount the workspaces' share in the guest");
 	m->shared = true;
 	return 0;
 }
@@ -73,7 +73,7 @@ static int bind_stub(const struct guest_mount *w, struct err *err)
 	if (n == 0 || !w->path[n] || strcmp(w->share, w->path) != 0)
 		return 0;
 	if (mkdir(place, 0555) < 0 || mount(from, place, NULL, MS_BIND, NULL) < 0)
-		return err_errno(err, -errno, "creating %s in the guest", place);
+		return err_errno(err, -errno, "cannot create %s in the guest", place);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ static int make_home_parents(const char *path, struct err *err)
 		if (mkdir(part, 0755) == 0)
 			r = lchown(part, agent.uid, agent.gid);
 		if (r < 0)
-			return err_errno(err, -errno, "creating %s in the guest", part);
+			return err_errno(err, -errno, "cannot create %s in the guest", part);
 	}
 	return 0;
 }
@@ -104,14 +104,14 @@ static int make_place(const struct guest_mount *w, struct err *err)
 		return r;
 	if (!(w->flags & GUEST_MOUNT_FILE)) {
 		if (mkdir(w->path, 0755) < 0 && errno != EEXIST)
-			return err_errno(err, -errno, "creating %s in the guest", w->path);
+			return err_errno(err, -errno, "cannot create %s in the guest", w->path);
 		return 0;
 	}
 	if (access(w->path, F_OK) == 0)
 		return 0;
 	fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0)
-		return err_errno(err, -errno, "creating %s in the guest", w->path);
+		return err_errno(err, -errno, "cannot create %s in the guest", w->path);
 	fd_close(&fd);
 	return 0;
 }
@@ -127,9 +127,10 @@ static int bind_one(const struct guest_mount *w, struct err *err)
 	if (r < 0)
 		return r;
 	if (mount(from, w->path, NULL, MS_BIND, NULL) < 0)
-		return err_errno(err, -errno, "mounting the workspace at %s in the guest", w->path);
+		return err_errno(
+			err, -errno, "cannot mount the workspace at %s in the guest", w->path);
 	if (w->flags & GUEST_MOUNT_RO && mount(NULL, w->path, NULL, ro, NULL) < 0)
-		return err_errno(err, -errno, "making %s read-only in the guest", w->path);
+		return err_errno(err, -errno, "cannot make %s read-only in the guest", w->path);
 	return 0;
 }
 

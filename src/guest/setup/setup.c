@@ -45,7 +45,7 @@ int setup_clock(uint64_t wall_ms, struct err *err)
 		.tv_sec = (time_t)(wall_ms / 1000), .tv_nsec = (long)(wall_ms % 1000) * 1000000};
 
 	if (clock_settime(CLOCK_REALTIME, &t) < 0)
-		return err_errno(err, -errno, "setting the guest's clock");
+		return err_errno(err, -errno, "cannot set the guest's clock");
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static int set_names(const struct guest_setup *s, struct err *err)
 	int r;
 
 	if (sethostname(s->hostname, strlen(s->hostname)) < 0)
-		return err_errno(err, -errno, "setting the guest's host name");
+		return err_errno(err, -errno, "cannot set the guest's host name");
 	r = file_say("/etc/hostname", host, err);
 	if (r == 0)
 		r = file_say("/etc/hosts", hosts, err);

@@ -90,7 +90,7 @@ static int put_file(const char *root, const char *name, const char *text, struct
 
 	if (!text)
 		return unlink(path) < 0 && errno != ENOENT
-			       ? err_errno(err, -errno, "removing %s in the guest", path)
+			       ? err_errno(err, -errno, "cannot remove %s in the guest", path)
 			       : 0;
 	r = file_make_parents(path, err);
 	return r < 0 ? r : file_say(path, text, err);

@@ -124,13 +124,13 @@ static int read_or_empty(const char *path, char **ret, struct err *err)
 		*ret = xstrdup("");
 		return 0;
 	}
-	return r < 0 ? err_errno(err, r, "reading %s in the guest", path) : 0;
+	return r < 0 ? err_errno(err, r, "cannot read %s in the guest", path) : 0;
 }
 
 static int remove_file(const char *path, struct err *err)
 {
 	if (unlink(path) < 0 && errno != ENOENT)
-		return err_errno(err, -errno, "removing %s in the guest", path);
+		return err_errno(err, -errno, "cannot remove %s in the guest", path);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static int link_hash(const char *root, uint32_t hash, struct err *err)
 		if (points_to(path, LINK) || symlink(LINK, path) == 0)
 			return 0;
 		if (errno != EEXIST)
-			return err_errno(err, -errno, "creating %s in the guest", path);
+			return err_errno(err, -errno, "cannot create %s in the guest", path);
 	}
 	return err_set(err, -EEXIST, "no free name for %08x in " CERTS, hash);
 }
@@ -237,7 +237,7 @@ static int write_links(const char *root, const char *ca_pem, struct err *err)
 	if (!points_to(path, LOCAL)) {
 		(void)unlink(path);
 		if (symlink(LOCAL, path) < 0)
-			return err_errno(err, -errno, "creating %s in the guest", path);
+			return err_errno(err, -errno, "cannot create %s in the guest", path);
 	}
 	return link_hashes(root, ca_pem, err);
 }

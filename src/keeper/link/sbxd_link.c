@@ -132,7 +132,7 @@ int link_listen(struct keeper *k, struct err *err)
 		return err_errno(err, -errno, "cannot listen on %s", sa.sun_path);
 	r = loop_add(&k->loop, fd, EPOLLIN, (struct loop_key){.kind = EV_LISTEN});
 	if (r < 0)
-		return err_errno(err, r, "watching %s", sa.sun_path);
+		return err_errno(err, r, "cannot watch %s", sa.sun_path);
 	k->listen_fd = TAKE_FD(fd);
 	return 0;
 }

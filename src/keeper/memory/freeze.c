@@ -127,7 +127,7 @@ static int move_files(struct keeper *k, enum template_disk disk, struct err *err
 		(void)rename(layer, top);
 	}
 	if (r < 0)
-		return err_errno(err, r, "moving %s", top);
+		return err_errno(err, r, "cannot move %s", top);
 	d->own[disk][n - 1] = TAKE(layer);
 	d->own[disk][d->n_own[disk]++] = top;
 	return 0;

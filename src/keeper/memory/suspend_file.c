@@ -101,7 +101,7 @@ int suspend_file_begin(const char *dir, char **ret_new, struct err *err)
 
 	remove_folder(dir, SUSPEND_NEW);
 	if (mkdir(path, 0700) < 0)
-		return err_errno(err, -errno, "making %s", path);
+		return err_errno(err, -errno, "cannot create %s", path);
 	*ret_new = TAKE(path);
 	return 0;
 }
@@ -207,9 +207,9 @@ static int write_over(const char *path, struct slice s, struct err *err)
 	ssize_t n = fd < 0 ? -1 : pwrite(fd, s.p, s.n, 0);
 
 	if (n >= 0 && (size_t)n < s.n)
-		return err_errno(err, -ENOSPC, "writing %s", path);
+		return err_errno(err, -ENOSPC, "cannot write %s", path);
 	if (n < 0 || ftruncate(fd, (off_t)s.n) < 0 || fsync(fd) < 0)
-		return err_errno(err, -errno, "writing %s", path);
+		return err_errno(err, -errno, "cannot write %s", path);
 	return 0;
 }
 

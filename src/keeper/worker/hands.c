@@ -462,7 +462,7 @@ static int read_claimed_spec(struct keeper *k, struct err *err)
 	int r = spec_load(path, &spec, err);
 
 	if (r < 0)
-		return err_wrap(err, r, "reading %s", path);
+		return err_wrap(err, r, "cannot read %s", path);
 	if (strcmp(spec.id, was.id) != 0 || spec.cpus != was.cpus || spec.memory != was.memory ||
 		spec.disk != was.disk || strcmp(spec.template_id, was.template_id) != 0)
 		return err_set(err, -ESTALE, "the sandbox requires a VM with other values");

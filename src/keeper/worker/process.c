@@ -81,7 +81,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 	r = ops->spawn ? ops->spawn(k, w, theirs, &w->child, err)
 		       : worker_spawn_jailed(k, ops, NULL, theirs, &w->child, err);
 	if (r < 0)
-		return err_wrap(err, r, "starting %s", ops->program);
+		return err_wrap(err, r, "cannot start %s", ops->program);
 	w->sock = TAKE_FD(ours);
 	ipc_trace(w->sock, ops->chan, CHAN_FROM_KEEPER, target_of(w));
 	w->phase = 0;
@@ -89,7 +89,7 @@ int worker_start(struct keeper *k, struct worker *w, struct err *err)
 	r = watch_worker(k, w);
 	if (r < 0) { /* an unwatched process would never be restarted */
 		worker_stop(k, w, "cannot watch the process");
-		return err_errno(err, r, "watching %s", ops->program);
+		return err_errno(err, r, "cannot watch %s", ops->program);
 	}
 	return 0;
 }

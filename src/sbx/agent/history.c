@@ -174,5 +174,5 @@ int history_remove(const char *folder, const json_t *list, struct problem *p)
 	if (!is_ours(folder))
 		return err_set(&p->err, -EINVAL, "'%s' is not a history directory of sbx", folder);
 	r = remove_tree(folder);
-	return r < 0 ? err_errno(&p->err, r, "removing %s", folder) : 0;
+	return r < 0 ? err_errno(&p->err, r, "cannot remove %s", folder) : 0;
 }

@@ -189,7 +189,7 @@ int audit_logs_open(const char *ref, unsigned flags, struct audit_logs **ret, st
 		fd_raise_limit(); /* one file is open for each log */
 		l->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 		if (l->watch < 0)
-			return err_errno(&p->err, -errno, "watching %s", l->dir);
+			return err_errno(&p->err, -errno, "cannot watch %s", l->dir);
 	}
 	*ret = TAKE(l);
 	return 0;

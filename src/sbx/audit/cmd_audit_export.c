@@ -83,10 +83,10 @@ static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 	if (r >= 0)
 		out = fdopen(dup(f.fd), "w");
 	if (!out)
-		return r < 0 ? r : err_errno(&p->err, -errno, "opening %s", path);
+		return r < 0 ? r : err_errno(&p->err, -errno, "cannot open %s", path);
 	r = export_logs(l, out, &n, p);
 	if (fclose(out) != 0 && r >= 0)
-		r = err_errno(&p->err, -errno, "writing %s", path);
+		r = err_errno(&p->err, -errno, "cannot write %s", path);
 	if (r >= 0)
 		r = file_new_keep(&f, 0600, &p->err);
 	if (r >= 0)

@@ -134,7 +134,7 @@ static int verify_file(const char *path, const char *key, struct results *all, s
 	}
 	f = fopen(path, "re");
 	if (!f)
-		return err_errno(&p->err, -errno, "opening %s", path);
+		return err_errno(&p->err, -errno, "cannot open %s", path);
 	r = audit_export_check(f, key ? &given : NULL, &named, add_verify, all, &p->err);
 	(void)fclose(f);
 	if (r < 0)

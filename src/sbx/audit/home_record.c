@@ -223,7 +223,7 @@ static int look_around(struct record *r, struct err *err)
 	AUTO_CLOSE int home = open(r->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (home < 0)
-		return err_errno(err, -errno, "opening %s", r->home);
+		return err_errno(err, -errno, "cannot open %s", r->home);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (!r->group || strcmp(r->group, places[i].group) == 0)
 			look_at_place(r, home, &places[i]);

@@ -302,11 +302,11 @@ static int write_report(const char *path, const char *ref, const char *id, struc
 	if (r >= 0)
 		out = fdopen(dup(f.fd), "w");
 	if (!out)
-		return r < 0 ? r : err_errno(&p->err, -errno, "opening %s", path);
+		return r < 0 ? r : err_errno(&p->err, -errno, "cannot open %s", path);
 	print_report(out, ref, id);
 	r = ferror(out) ? -EIO : 0;
 	if (fclose(out) != 0 || r < 0)
-		return err_errno(&p->err, -errno, "writing %s", path);
+		return err_errno(&p->err, -errno, "cannot write %s", path);
 	r = file_new_keep(&f, 0600, &p->err);
 	if (r >= 0)
 		ui_note("Wrote %s. Read it before you pass it on.", path);

@@ -14,7 +14,7 @@ static int report_failure(const char *program)
 	if (errno == ENOENT)
 		ui_error("%s is missing: the installation is incomplete", program);
 	else
-		ui_error("starting %s: %s", program, strerror(errno));
+		ui_error("cannot start %s: %s", program, strerror(errno));
 	ui_hint("sbx diagnose");
 	return EXIT_OURS;
 }

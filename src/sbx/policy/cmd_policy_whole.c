@@ -152,11 +152,11 @@ static int write_for_sbxd(struct slice text, char **ret_path, struct err *err)
 		return r;
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
-		return err_errno(err, -errno, "writing %s", path);
+		return err_errno(err, -errno, "cannot write %s", path);
 	r = fd_write_all(fd, text.p, text.n);
 	if (r < 0) {
 		(void)unlink(path);
-		return err_errno(err, r, "writing %s", path);
+		return err_errno(err, r, "cannot write %s", path);
 	}
 	*ret_path = TAKE(path);
 	return 0;

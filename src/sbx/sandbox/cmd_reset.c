@@ -141,7 +141,7 @@ static int remove_audit(struct problem *p)
 		return r;
 	if (nftw(dir, remove_entry, MAX_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0 &&
 		errno != ENOENT)
-		return err_errno(&p->err, -errno, "removing %s", dir);
+		return err_errno(&p->err, -errno, "cannot remove %s", dir);
 	printf("Audit logs removed\n");
 	return 0;
 }

@@ -116,7 +116,7 @@ static int open_file(const char *name, struct problem *p)
 		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	}
 	if (fd < 0)
-		return err_errno(&p->err, -errno, "opening %s", name);
+		return err_errno(&p->err, -errno, "cannot open %s", name);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		(void)close(fd);
 		(void)err_set(&p->err, -EISDIR, "%s is a directory", name);

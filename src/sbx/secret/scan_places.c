@@ -86,7 +86,7 @@ static int each_in(struct walk *w, const char *path, pick_fn *pick)
 	int r = 0;
 
 	if (!dir)
-		return errno == ENOENT ? 0 : err_errno(&w->p->err, -errno, "reading %s", path);
+		return errno == ENOENT ? 0 : err_errno(&w->p->err, -errno, "cannot read %s", path);
 	while (r == 0 && (e = dir_next(dir)))
 		if (pick(e->d_name) && is_file(dirfd(dir), e->d_name))
 			r = give_places(w, dirfd(dir), e->d_name);

@@ -195,7 +195,7 @@ int template_load_run(struct opts *o)
 	int r = 0;
 
 	if (fd < 0)
-		r = err_errno(&p.err, -errno, "opening %s", path);
+		r = err_errno(&p.err, -errno, "cannot open %s", path);
 	/* A name of old sandboxes may change. */
 	if (r == 0)
 		r = template_collect_unused(&p);

@@ -122,7 +122,7 @@ static int make_warm(
 	(void)close(pipefd[1]);
 	show_lines(pipefd[0], why, sizeof(why), ret_bytes);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return err_set(&p->err, -EIO, "starting %s", program);
+		return err_set(&p->err, -EIO, "cannot start %s", program);
 	if (status == 0)
 		return 0;
 	(void)err_set(&p->err, -EIO, "cannot create the snapshot: %s", why);

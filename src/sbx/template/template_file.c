@@ -181,7 +181,7 @@ static int send_files(struct build *b, struct problem *p)
 
 		r = file_load(path, TEMPLATE_SOURCE_MAX_FILE, &text, &n, &p->err);
 		if (r < 0)
-			return err_errno(&p->err, r, "reading %s", path);
+			return err_errno(&p->err, r, "cannot read %s", path);
 		r = scratch_put(&b->box, to, text, p);
 	}
 	return r;
@@ -257,7 +257,7 @@ static int take_image(struct build *b, const char *name, const json_t *facts, st
 	int r;
 
 	if (fd < 0)
-		return err_errno(&p->err, -errno, "making %s", path);
+		return err_errno(&p->err, -errno, "cannot create %s", path);
 	ui_busy("copying the image out of the sandbox");
 	r = scratch_save_image(&b->box, "sbx-build/result", fd, p);
 	scratch_done(&b->box);

@@ -161,7 +161,7 @@ static int set_mark(const char *id, struct err *err)
 	if (r < 0)
 		return r;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd < 0 || fsync(fd) < 0 ? err_errno(err, -errno, "creating %s", path) : 0;
+	return fd < 0 || fsync(fd) < 0 ? err_errno(err, -errno, "cannot create %s", path) : 0;
 }
 
 static void clear_mark(const char *id)

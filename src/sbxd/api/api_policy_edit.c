@@ -331,7 +331,7 @@ static int read_import(const char *name, char **ret_text, size_t *ret_n, struct 
 	text = xmalloc((size_t)st.st_size + 1);
 	n = fd_read_full(fd, text, (size_t)st.st_size);
 	if (n < 0)
-		return err_errno(err, (int)n, "reading %s", name);
+		return err_errno(err, (int)n, "cannot read %s", name);
 	*ret_text = TAKE(text);
 	*ret_n = (size_t)n;
 	return 0;

@@ -45,7 +45,7 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 		r = keeper_spawn(d, spec, cold, err);
 	if (r < 0)
 		return err_wrap(
-			err, r == -EINVAL || r == -EBUSY ? r : -EIO, "starting %s", spec->name);
+			err, r == -EINVAL || r == -EBUSY ? r : -EIO, "cannot start %s", spec->name);
 	api_watch_changed(d, spec->id);
 	return 0;
 }

@@ -104,7 +104,7 @@ static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *
 			return err_set(err, -EBUSY,
 				"the disks have too many layers to be saved again: use `sbx template save --flat` and create a new sandbox from that template");
 		if (rename(top, layer) < 0)
-			return err_errno(err, -errno, "moving %s", top);
+			return err_errno(err, -errno, "cannot move %s", top);
 		n++;
 	}
 	*ret_n = (uint8_t)n;

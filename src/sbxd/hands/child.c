@@ -81,5 +81,5 @@ int child_open_log(const char *path, struct err *err)
 	if (lstat(path, &st) == 0 && st.st_size > CHILD_MAX_LOG)
 		(void)rename(path, old);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? err_errno(err, -errno, "opening %s", path) : fd;
+	return fd < 0 ? err_errno(err, -errno, "cannot open %s", path) : fd;
 }

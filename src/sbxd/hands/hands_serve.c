@@ -104,7 +104,7 @@ static int start_program(const char *what, char *const *argv, bool whole_env,
 	(void)(whole_env ? keepenv_pick(env) : keepenv_pick_few(env));
 	pid = fork();
 	if (pid < 0)
-		return err_errno(err, -errno, "starting %s", argv[0]);
+		return err_errno(err, -errno, "cannot start %s", argv[0]);
 	if (pid == 0)
 		become_program(program, argv, env, q->fds, q->n_fds);
 	return give_child(pid, a, err);

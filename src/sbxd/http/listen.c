@@ -94,7 +94,7 @@ static int make_socket(struct err *err)
 	r = bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? -errno : 0;
 	(void)umask(old);
 	if (r < 0)
-		return err_errno(err, r, "binding %s", path);
+		return err_errno(err, r, "cannot bind %s", path);
 	if (listen(fd, BACKLOG) < 0)
 		return err_errno(err, -errno, "cannot listen on %s", path);
 	return TAKE_FD(fd);

@@ -243,7 +243,7 @@ static void start_without(struct sbxd *d, const char *id, enum spec_accel accel)
 		r = keeper_spawn(d, &row.spec, false, &err);
 	}
 	if (r < 0) {
-		log_error("starting %s: %s", id, err_text(&err, r));
+		log_error("cannot start %s: %s", id, err_text(&err, r));
 		(void)!store_stamp(d->store, id, STORE_STOPPED, clock_wall_ms(), err.text, NULL);
 	}
 	d->keepers->ops->on_change(d, id);
@@ -352,7 +352,7 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 	k->pool.accel = spec->accel;
 	r = chan_send_plain(k->sock, KEEPER_CLAIM, k->pool.ask, -1);
 	if (r < 0)
-		return err_errno(err, r, "claiming a VM");
+		return err_errno(err, r, "cannot claim a VM");
 	k->pool.place = POOL_CLAIMED;
 	k->used_stamp_ms = clock_wall_ms();
 	k->state.text[0] = '\0';

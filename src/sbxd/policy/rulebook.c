@@ -86,7 +86,7 @@ void rulebook_refresh(struct rulebook *b)
 	if (r == 0)
 		r = rules_decode(slice_of(text, n), "policy", &b->rules, &b->fault);
 	if (r < 0 && r != -ENOENT && !b->fault.text[0])
-		(void)err_errno(&b->fault, r, "reading %s", path);
+		(void)err_errno(&b->fault, r, "cannot read %s", path);
 	b->seen = st;
 	b->fresh = true;
 	next_revision(b);
@@ -129,13 +129,13 @@ int rulebook_prepare(struct rulebook *b, struct err *err)
 			err, -E2BIG, "the policy would be larger than %u bytes", RULES_MAX_BYTES);
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0)
-		return err_errno(err, -errno, "writing %s", temp);
+		return err_errno(err, -errno, "cannot write %s", temp);
 	r = fd_write_all(fd, s.p, s.n);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r < 0) {
 		(void)unlink(temp);
-		return err_errno(err, r, "writing %s", temp);
+		return err_errno(err, r, "cannot write %s", temp);
 	}
 	take_hash(b, s);
 	b->prepared = TAKE(temp);
@@ -147,7 +147,7 @@ static int sync_state(struct err *err)
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL);
 	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return fd < 0 || fsync(fd) < 0 ? err_errno(err, -errno, "syncing %s", dir) : 0;
+	return fd < 0 || fsync(fd) < 0 ? err_errno(err, -errno, "cannot sync %s", dir) : 0;
 }
 
 int rulebook_commit(struct rulebook *b, struct err *err)
@@ -156,7 +156,7 @@ int rulebook_commit(struct rulebook *b, struct err *err)
 	int r;
 
 	if (rename(b->prepared, path) < 0) {
-		r = err_errno(err, -errno, "renaming %s", b->prepared);
+		r = err_errno(err, -errno, "cannot rename %s", b->prepared);
 		rulebook_abandon(b);
 		return r;
 	}
@@ -175,7 +175,7 @@ int rulebook_erase(struct rulebook *b, struct err *err)
 	rulebook_abandon(b);
 	if (unlink(path) < 0)
 		return errno == ENOENT ? err_set(err, -ENOENT, "no network policy is set")
-				       : err_errno(err, -errno, "removing %s", path);
+				       : err_errno(err, -errno, "cannot remove %s", path);
 	rulebook_refresh(b);
 	return sync_state(err);
 }

@@ -102,7 +102,7 @@ int job_start(struct vault *v, enum job_kind kind, const struct run *run, struct
 	}
 	if (r < 0) {
 		end(v, j);
-		return err_errno(err, r, "starting a program");
+		return err_errno(err, r, "cannot start a program");
 	}
 	loop_timer_set(&v->loop, &j->timer, clock_mono_ms() + run->timeout_ms + GRACE_MS,
 		key_of(v, j, EV_JOB_TIMER));

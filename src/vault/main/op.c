@@ -106,7 +106,7 @@ static int begin_reading(struct vault *v, struct op *op, struct err *err)
 	r = loop_add(&v->loop, op->fd, EPOLLIN, key_of(v, op, EV_OP));
 	loop_timer_set(&v->loop, &op->timer, clock_mono_ms() + PIPE_TIMEOUT_MS,
 		key_of(v, op, EV_OP_TIMER));
-	return r < 0 ? err_errno(err, r, "watching the pipe") : 0;
+	return r < 0 ? err_errno(err, r, "cannot watch the pipe") : 0;
 }
 
 struct op *op_new(struct vault *v, struct peer *p, enum op_kind kind, uint32_t id, int fd)

@@ -110,7 +110,7 @@ void open_remember(struct vault *v)
 static int read_keyring(const struct job *j, int how, struct keyring_answer *ret, struct err *err)
 {
 	if (how < 0)
-		return err_errno(err, how, "querying the Secret Service");
+		return err_errno(err, how, "cannot query the Secret Service");
 	if (keyring_get_answer(secret_slice(&j->out), ret) < 0)
 		return err_set(err, -EPROTO, "invalid response from the Secret Service");
 	if (ret->status != KEYRING_OK)
