@@ -2,12 +2,12 @@
 /*
  * arena - memory of one request: one block, a hard cap, everything freed together.
  *
- * How      arena_alloc cuts pieces off one block, made on first use. What does not fit gives NULL
- *          and makes the arena sticky-full: one check of arena_is_full at the end of parsing is
- *          enough. arena_extend lets the newest piece grow in place, for bytes whose end is not
- *          known yet.
- * Trust    Holds what peers sent. Every program that parses requests.
- * Owns     Its block. Nothing in it is freed by itself: arena_reset drops all of it.
+ * How      arena_alloc takes pieces from one block, which is allocated on first use. A piece that
+ *          does not fit gives NULL and marks the arena as full: one check of arena_is_full at the
+ *          end of parsing is enough. arena_extend lets the newest piece grow in place, for bytes
+ *          whose end is not known yet.
+ * Trust    Contains data of peers. Every program that parses requests.
+ * Owns     Its block. Single pieces are not freed: arena_reset frees all of them.
  * Limits   The size given at the start.
  * See      arena_test.c
  */

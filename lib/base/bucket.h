@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bucket - how many of something may happen: so many at once, and so many a second.
+ * bucket - a rate limit: a burst, and a number of operations a second.
  *
- * How      bucket_take pays with one token; time brings tokens back up to the most that it holds.
+ * How      bucket_take removes one token. Tokens return with time, up to the size of the bucket.
  * Trust    Meters what peers do. Every program.
  * Owns     Nothing.
- * Limits   Those given by bucket_init. Time that is more than a minute long counts as one.
- * Never    Reads a clock: the caller says what time it is, by any clock that does not go back.
+ * Limits   Those given by bucket_init. An interval of more than a minute is treated as one minute.
+ * Never    Reads a clock: the caller passes the time of a monotonic clock.
  * See      bucket_test.c
  */
 #pragma once

@@ -47,7 +47,7 @@ size_t bufq_take(struct bufq *q, void *p, size_t n);
 void bufq_trim(struct bufq *q);
 /* One read(2) into the queue: bytes, 0 at the end of the file, -EAGAIN, -ENOBUFS when full. */
 ssize_t bufq_fill(struct bufq *q, int fd) MUST_CHECK;
-/* As bufq_fill with at most max bytes, where what follows them is for somebody else. */
+/* As bufq_fill with at most max bytes, if another reader takes the bytes after them. */
 ssize_t bufq_fill_max(struct bufq *q, int fd, size_t max) MUST_CHECK;
 /* One write(2) out of the queue: bytes (0 when empty), -EAGAIN or an error. */
 ssize_t bufq_drain(struct bufq *q, int fd) MUST_CHECK;

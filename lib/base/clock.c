@@ -30,7 +30,7 @@ uint64_t clock_wall_ms(void)
 
 uint32_t clock_limit_ms(uint32_t ms)
 {
-	static uint64_t factor; /* 0: not looked at yet */
+	static uint64_t factor; /* 0: not read yet */
 	const char *text;
 
 	if (factor == 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mem - heap memory that is there or the process ends.
+ * mem - heap memory; the process aborts if there is none.
  *
  * How      x* functions abort when memory is out. Nothing whose size a peer chooses goes through
- *          them unbounded: such bytes live in a struct bufq or behind a limit checked before.
+ *          them unbounded: such bytes are in a struct bufq, or their size was checked before.
  * Trust    Every program.
  * Owns     The caller owns what it gets; AUTO_FREE frees it at the end of the scope.
  * See      mem_test.c

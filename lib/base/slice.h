@@ -2,10 +2,10 @@
 /*
  * slice - bytes with a length, and the readers and writers of fixed binary messages.
  *
- * How      struct rd eats a slice field by field; the first short read makes it sticky-bad and
- *          everything after it reads as zero, so one check at the end (rd_finish) is enough.
- *          struct wr is the same for writing into a fixed buffer. Integers are little-endian.
- * Trust    Made for hostile bytes. Every program.
+ * How      struct rd reads a slice field by field; the first short read makes it sticky-bad and
+ *          everything after it reads as zero, so one check at the end (rd_finish) is enough. struct
+ *          wr is the same for writing into a fixed buffer. Integers are little-endian.
+ * Trust    Input: untrusted bytes. Every program.
  * Owns     Nothing: slices point into the caller's memory and are never NUL-terminated.
  * Never    Pointer arithmetic on outside bytes anywhere else.
  * See      slice_test.c
@@ -73,7 +73,7 @@ int rd_finish(const struct rd *rd) MUST_CHECK;
 
 /* Without blanks and tabs at both ends. */
 struct slice slice_trim(struct slice s);
-/* Up to the next newline, which goes too; *rest is what stands behind it. */
+/* Up to the next newline, which is removed too; *rest is what follows it. */
 struct slice slice_next_line(struct slice *rest);
 
 struct wr {

@@ -54,7 +54,7 @@ void str_make_printable(char *s)
 	}
 }
 
-/* Reads leading digits; *end points behind them. */
+/* Reads leading digits; *end points after them. */
 static int lead_u64(const char *s, uint64_t *ret, const char **end)
 {
 	uint64_t v = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * str - the few things done with C strings: bounded copies, strict numbers, sizes, durations.
+ * str - helpers for C strings: bounded copies, strict numbers, sizes, durations.
  *
- * How      Each function does one thing and says no with a negative errno.
+ * How      Each function does one thing and returns a negative errno on failure.
  * Trust    Arguments of the same user, settings, API fields after they were bounded.
- * Never    Accepts trailing rubbish: "12x" is not a number.
+ * Never    Accepts trailing characters: "12x" is not a number.
  * See      str_test.c
  */
 #pragma once

@@ -52,6 +52,6 @@ void fd_raise_limit(void);
 int fd_write_all(int fd, const void *p, size_t n) MUST_CHECK;
 /* Blocking; reads until n bytes or the end; gives the count. */
 ssize_t fd_read_full(int fd, void *p, size_t n) MUST_CHECK;
-/* The whole of a file by position, for another process may have read the same open file. A heap
- * copy with a NUL behind it; -EFBIG over max bytes. */
+/* Reads a whole file by position: another process may have read the same open file. A heap copy
+ * with a NUL after it; -EFBIG over max bytes. */
 int fd_load(int fd, size_t max, char **ret, size_t *ret_n) MUST_CHECK;

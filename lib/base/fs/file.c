@@ -46,7 +46,7 @@ int file_new_open(struct file_new *f, const char *path, struct err *err)
 	return f->fd < 0 ? err_errno(err, -errno, "cannot write %s", path) : 0;
 }
 
-/* The file is 0600 from its creation: a sealed program, which may not call umask or fchmod, can
+/* The file is 0600 from its creation: a sealed program, which cannot call umask or fchmod, can
  * write such files. */
 static int widen_file(int fd, mode_t mode)
 {

@@ -2,12 +2,12 @@
 /*
  * file - small whole files: read with a bound, replaced in one step.
  *
- * How      file_save and file_new_* write a temporary file in the same folder, sync it and rename
- *          it over the old one (file_save syncs the folder, too): after a crash the old or the new
- *          content is there, whole. file_open neither blocks nor makes a terminal the controlling
- *          one: a FIFO, a device or a directory under the name is an error. file_lock is for files
- *          whose only purpose is their lock: a rename would replace the locked file.
- * Trust    The user's own folders, and names that a guest can replace (a file in a workspace).
+ * How      file_save and file_new_* write a temporary file in the same directory, sync it and
+ *          rename it over the old one (file_save syncs the directory, too): after a crash the file
+ *          has the old or the new content. file_open neither blocks nor makes a terminal the
+ *          controlling one: a FIFO, a device or a directory under the name is an error. file_lock
+ *          is for files whose only purpose is their lock: a rename would replace the locked file.
+ * Trust    The user's own directories, and names that a guest can replace (a file in a workspace).
  * Limits   The caller's maximum; a larger file is refused, never cut.
  * See      file_test.c
  */
@@ -18,8 +18,8 @@
 #include "lib/base/slice.h"
 #include "lib/base/err.h"
 
-/* A file that takes the place of `path` when it is whole. A link at `path` is replaced, never
- * followed: a guest can plant one in a workspace. */
+/* A file that replaces `path` when it is complete. A link at `path` is replaced, never followed: a
+ * guest can plant one in a workspace. */
 struct file_new {
 	int fd; /* to write to */
 	char *path, *temp;
@@ -36,8 +36,8 @@ void file_new_done(struct file_new *f);
 int file_save(const char *path, struct slice content, struct err *err) MUST_CHECK;
 /* For reading; a regular file or -EINVAL. -ENOENT leaves err untouched. */
 int file_open(const char *path, struct err *err) MUST_CHECK;
-/* Reads through file_open. A heap copy with a NUL behind it; -ENOENT (err untouched), -EFBIG
- * over max bytes. */
+/* Reads through file_open. A heap copy with a NUL after it; -ENOENT (err unset), -EFBIG over max
+ * bytes. */
 int file_load(
 	const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err) MUST_CHECK;
 /* As file_load; -ELOOP if `path` itself is a symbolic link. */

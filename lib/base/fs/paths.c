@@ -21,7 +21,7 @@ static const char *home_paths(void)
 	return pw && pw->pw_dir ? pw->pw_dir : "/";
 }
 
-/* A variable counts only when it is absolute, as the XDG specification wants. */
+/* A variable is used only if it is an absolute path, as the XDG specification requires. */
 static char *from_env(const char *name)
 {
 	const char *v = getenv(name);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * paths - where this installation keeps its things, from the XDG variables.
+ * paths - the directories of this installation, from the XDG variables.
  *
- * How      One set of XDG folders is one installation; tests run many side by side by setting
- *          them. Folders are made 0700 on demand by paths_make.
+ * How      One set of XDG directories is one installation; tests run many side by side by setting
+ *          them. paths_make creates directories on demand, with mode 0700.
  * Trust    The user's own environment. sbx, sbxd and keeper; the jailed programs have no paths.
- * Limits   PATHS_MAX bytes a path. Who binds a socket checks that its name fits.
+ * Limits   PATHS_MAX bytes a path. The code that binds a socket checks that its name fits.
  * See      paths_test.c
  */
 #pragma once
@@ -24,7 +24,7 @@ enum paths_root {
 	PATHS_N_ROOTS,
 };
 
-/* The folder `root` followed by "/" and the formatted rest (or alone when fmt is NULL), on the
+/* The directory `root` followed by "/" and the formatted rest (or alone when fmt is NULL), on the
  * heap. */
 char *paths_get(enum paths_root root, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* mkdir -p with mode 0700 for what is missing. */

@@ -5,7 +5,7 @@
  * How      walk_path calls `fn` for each component with its absolute path, all links before it
  *          followed. `fn` decides whether a link is followed, and sees every link and every
  *          directory that the path depends on: also those that realpath leaves out. A relative path
- *          begins as walk_absolute says.
+ *          begins as in walk_absolute.
  * Trust    The path is the user's. Directories and links on the way may be a guest's, and may
  *          change between two calls.
  * Owns     walk_done frees the strings.
@@ -26,8 +26,8 @@ struct walk {
 	unsigned n_links;
 };
 
-/* `next` is the component's path and `after` what is left behind it. 1: follow this link; 0: it
- * is taken as it is, a link or not; < 0 ends the walk. */
+/* `next` is the component's path and `after` is the rest of the path. 1: follow this link; 0: the
+ * component is used as it is, a link or not; < 0 ends the walk. */
 typedef int walk_fn(
 	void *arg, const struct walk *w, const char *next, const char *after, struct err *err);
 

@@ -35,7 +35,7 @@ static bool walk_escape(struct jtext_walk *w)
 	return true;
 }
 
-/* From one quote to behind the other. */
+/* From one quote to the byte after the other. */
 static bool walk_string(struct jtext_walk *w)
 {
 	int c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inventory - what a process has open, written by the process itself.
+ * inventory - the open descriptors of a process, written by the process itself.
  *
  * How      sbxd and sbx-keeper are not dumpable (lib/os/jail/broker.h), so /proc/PID/fd and
  *          /proc/PID/environ are closed to the user, too. On SIGUSR1 they write the same here: one
@@ -8,7 +8,7 @@
  *          The file replaces the one before it, mode 0600. A descriptor is described, never passed
  *          on.
  * Trust    The caller's own process. Control characters become '?'.
- * Limits   INVENTORY_MAX_LINES; further ones are left out, and the last line says so.
+ * Limits   INVENTORY_MAX_LINES; further lines are skipped, and the last line reports that.
  * Never    Contains memory. The environment of both programs holds no secret (keepenv.h).
  * See      inventory_test.c
  */

@@ -76,7 +76,7 @@ int chan_get_str(const struct chan *chan, const struct ipc_msg *msg, uint16_t ty
 	size_t size) MUST_CHECK;
 int chan_get_plain(const struct chan *chan, const struct ipc_msg *msg, uint16_t type) MUST_CHECK;
 /* Ends a decoder: -EBADMSG unless the type is the one decoded, all fields were there and nothing
- * behind them, and the row of the message permits its id and its descriptor. */
+ * after them, and the row of the message permits its id and its descriptor. */
 int chan_finish(const struct chan *chan, const struct ipc_msg *msg, uint16_t type,
 	const struct rd *rd) MUST_CHECK;
 

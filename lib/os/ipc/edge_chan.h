@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edge_chan - what a keeper and its edge say to each other on edge's fd 3.
+ * edge_chan - the messages between a keeper and its edge, on edge's fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it)
- *          or the ASK (edge chooses it). edge_chan is the table of proto/PROTOCOL.ipc, used by both
+ * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the stream (keeper chooses it) or
+ *          the ASK (edge chooses it). edge_chan is the table of proto/PROTOCOL.ipc, used by both
  *          sides on every message. HELLO of edge, CONFIG with the stream of sbx.ctl, READY when the
- *          guest is there; then OPEN bridges a socket to a stream of the guest, answered by OPENED
- *          and later CLOSED, or by REFUSED alone. LOST is the end.
+ *          guest has answered; then OPEN bridges a socket to a stream of the guest, answered by
+ *          OPENED and later CLOSED, or by REFUSED alone. LOST is the end.
  *
- *          The network: NET gives the stream of the guest's port sbx.net, once. For everything the
- *          guest wants there edge makes an ASK, and the keeper answers each with one VERDICT. An
- *          allowed TUNNEL or HTTP comes with a stream socket that leads to egress, where one
- *          exchange of proto/PROTOCOL.canon follows; DNS, CONNECT and refusals come without. That
- *          of an allowed AGENT leads to sbx-ssh-agent. An ASK with a
- *          fault is one that edge has refused itself: it is recorded, and the verdict is no. A
- *          TUNNEL whose verdict is `opened` has no socket: edge ends the guest's TLS itself, and
- *          each request inside is an HTTP ASK with `tls`. For that edge makes the sandbox's CA as
- *          soon as it is configured, or goes on with the one that CONFIG brings, and says it
- *          once in CA: the certificate for the guest, and what the next edge needs to go on.
- * Trust    keeper: edge may be taken over by the guest. edge: checks keeper all the same.
+ *          The network: NET gives the stream of the guest's port sbx.net, once. For each request of
+ *          the guest there, edge sends an ASK, and the keeper answers each with one VERDICT. An
+ *          allowed TUNNEL or HTTP comes with a stream socket to egress, where one exchange of
+ *          proto/PROTOCOL.canon follows; DNS, CONNECT and refusals come without. The socket of an
+ *          allowed AGENT is connected to sbx-ssh-agent. An ASK with a fault is a request that edge
+ *          has rejected: it is recorded and denied. A TUNNEL whose verdict is `opened` has no
+ *          socket: edge terminates the guest's TLS, and each request inside is an HTTP ASK with
+ *          `tls`. For that, edge creates the CA of the sandbox when it is configured, or uses the
+ *          CA in CONFIG, and sends it once in CA: the certificate for the guest, and the state that
+ *          the next edge needs.
+ * Trust    keeper: edge may be compromised by the guest. edge: also checks the keeper.
  * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
  */
@@ -34,7 +34,7 @@
 #define EDGE_MAX_ASKS 1280 /* unanswered at once: one for each stream of sbx.net */
 #define EDGE_MAX_HOST 254
 #define EDGE_MAX_METHOD 33
-#define EDGE_MAX_URL 1024 /* the path that rules and the audit log see is cut here, and says so */
+#define EDGE_MAX_URL 1024 /* a longer path is truncated and marked for rules and the audit log */
 #define EDGE_MAX_RULE 256
 #define EDGE_MAX_REASON 512
 #define EDGE_MAX_NAME 64
@@ -65,11 +65,11 @@ enum edge_msg {
 };
 
 enum edge_phase {
-	EDGE_PHASE_START,   /* nothing was said */
-	EDGE_PHASE_CONFIG,  /* HELLO was said */
-	EDGE_PHASE_CONNECT, /* CONFIG was said; the guest has not answered yet */
-	EDGE_PHASE_RUN,	    /* READY was said */
-	EDGE_PHASE_END,	    /* LOST was said: nothing more may come */
+	EDGE_PHASE_START,   /* nothing was sent */
+	EDGE_PHASE_CONFIG,  /* HELLO was sent */
+	EDGE_PHASE_CONNECT, /* CONFIG was sent; the guest has not answered yet */
+	EDGE_PHASE_RUN,	    /* READY was sent */
+	EDGE_PHASE_END,	    /* LOST was sent: no further message */
 	EDGE_N_PHASES,
 };
 
@@ -127,7 +127,7 @@ struct edge_ask {
 
 struct edge_verdict {
 	bool allowed;
-	bool opened;		      /* TUNNEL: edge ends the TLS in it; no socket */
+	bool opened;		      /* TUNNEL: edge terminates its TLS; no socket */
 	bool no_rule_helps;	      /* of a no: it is not the policy that would have to change */
 	uint32_t count;		      /* how often just this was refused, now included */
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
@@ -137,7 +137,7 @@ struct edge_verdict {
 
 struct edge_config {
 	char sandbox[EDGE_MAX_ID];
-	uint32_t ready_ms; /* LOST when the guest's SETTINGS are not there by then; not 0 */
+	uint32_t ready_ms; /* LOST if no SETTINGS of the guest came by then; not 0 */
 	uint16_t n_saved;
 	uint8_t saved[EDGE_MAX_SAVED]; /* the previous edge's CA (mint); none: a new one */
 };
@@ -164,7 +164,7 @@ int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
 int edge_answer_ask(int sock, uint32_t id, const struct edge_verdict *verdict, int fd) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG when a field is missing, too long, out of range or too many came, or an
- * fd is missing or there without being asked for. CONFIG and OPEN leave the fd in the message. */
+ * fd is missing or unexpected. CONFIG and OPEN leave the fd in the message. */
 int edge_get_config(const struct ipc_msg *msg, struct edge_config *ret) MUST_CHECK;
 int edge_get_open(const struct ipc_msg *msg, char path[EDGE_MAX_PATH]) MUST_CHECK;
 int edge_get_opened(const struct ipc_msg *msg, uint16_t *ret_status) MUST_CHECK;
@@ -172,8 +172,7 @@ int edge_get_refused(const struct ipc_msg *msg, enum edge_reason *ret_reason) MU
 int edge_get_lost(const struct ipc_msg *msg, char text[EDGE_MAX_TEXT]) MUST_CHECK;
 int edge_get_ask(const struct ipc_msg *msg, struct edge_ask *ret) MUST_CHECK;
 int edge_get_ca(const struct ipc_msg *msg, struct edge_ca *ret) MUST_CHECK;
-/* An fd stays in the message; only an allowed verdict has one, and edge checks that it comes for
- * what it asked. */
+/* An fd stays in the message; only an allowed verdict has one. edge checks it against the ASK. */
 int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret) MUST_CHECK;
 /* For people: "the guest refused the stream" ... */
 const char *edge_reason_text(enum edge_reason reason);

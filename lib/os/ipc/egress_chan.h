@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress_chan - what a keeper and its egress say to each other on egress's fd 3.
+ * egress_chan - the messages between a keeper and its egress, on egress's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg; the header's id names the exchange (keeper chooses it)
  *          or the POLICY. egress_chan is this table, used by both sides on every message:
@@ -20,7 +20,7 @@
  *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
  *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET
  *          has no socket: RESULT brings the connection itself, CLOSED follows at once.
- * Trust    keeper: egress reads bytes of origins and may be taken over. egress: checks keeper too.
+ * Trust    keeper: egress reads bytes of origins and may be compromised. egress: checks keeper too.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
  */
@@ -91,7 +91,7 @@ struct egress_locals {
 enum egress_kind {
 	EGRESS_TUNNEL,
 	EGRESS_HTTP,
-	EGRESS_SOCKET, /* for sbx-origin: the connection itself is wanted */
+	EGRESS_SOCKET, /* for sbx-origin: returns the connection itself */
 	EGRESS_N_KINDS,
 };
 
@@ -104,14 +104,14 @@ struct egress_open {
 enum egress_outcome {
 	EGRESS_CONNECTED,
 	EGRESS_DENIED_POLICY,  /* its own decision on the request was no */
-	EGRESS_DENIED_ADDRESS, /* the name leads to an address that no rule names */
+	EGRESS_DENIED_ADDRESS, /* the name resolves to an address that no rule allows */
 	EGRESS_BAD_REQUEST,    /* edge sent another request than the keeper allowed */
-	EGRESS_NO_NAME,	       /* the resolver says that there is none */
+	EGRESS_NO_NAME,	       /* the resolver found no such name */
 	EGRESS_NO_RESOLVER,
 	EGRESS_REFUSED,
 	EGRESS_UNREACHABLE,
 	EGRESS_TIMEOUT,
-	EGRESS_PROXY_REFUSED, /* the company's proxy said no */
+	EGRESS_PROXY_REFUSED, /* the upstream proxy refused */
 	EGRESS_BUSY,	      /* EGRESS_MAX_OPEN */
 	EGRESS_GONE,	      /* edge closed the socket first */
 	EGRESS_N_OUTCOMES,
@@ -142,8 +142,8 @@ int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST
 /* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
 
-/* Decoders: 0, or -EBADMSG. POLICY, OPEN and RESULT leave the fd in the message; only a
- * RESULT that says CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
+/* Decoders: 0, or -EBADMSG. POLICY, OPEN and RESULT leave the fd in the message; only a RESULT with
+ * CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
 int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
 int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME]) MUST_CHECK;

@@ -79,7 +79,7 @@ int keeper_send_done(int sock, uint32_t id, int code, const char *text)
 	return ipc_send_wr(sock, KEEPER_DONE, id, &wr, -1);
 }
 
-/* The number of sessions and the sessions are behind them. */
+/* The number of sessions and the sessions follow. */
 static const struct field stats_fields[] = {
 	FIELD_NUMBER(keeper_stats, uptime_ms),
 	FIELD_NUMBER(keeper_stats, cpu_ms),

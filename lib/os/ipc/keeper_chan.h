@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_chan - what sbxd and a keeper say to each other.
+ * keeper_chan - the messages between sbxd and a keeper.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg. The first connection is inherited by the keeper as
- *          fd 3; later ones (sbxd came back) come through the sandbox's keeper.sock. The keeper
- *          speaks first with HELLO, pushes STATE on every change, answers what it is asked.
+ *          fd 3; later ones (after a restart of sbxd) come through the sandbox's keeper.sock. The
+ *          keeper sends HELLO first, STATE on every change, and an answer to each request.
  *          message   direction        answer      fd              fields
  *          HELLO     keeper -> sbxd   -           -               build id, sandbox id, pid, state
  *          STATE     keeper -> sbxd   -           -               struct keeper_state
@@ -15,14 +15,14 @@
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
  *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
  *          FREEZE    sbxd -> keeper   FROZEN      -               -
- *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list that is wanted
- *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read anew
+ *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list to publish
+ *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read again
  *          VAULT     sbxd -> keeper   -           a channel       -; the answer to WANT_VAULT
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
  *          FROZEN    keeper -> sbxd   -           -               negative errno or 0, text, layers
  *          PORTS_ARE keeper -> sbxd   -           -               each with its state
  *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
- * Trust    Same user on both sides; still bounded and checked, a keeper may be out of its mind.
+ * Trust    Same user on both sides; messages are checked anyway: a keeper may misbehave.
  * Limits   IPC_MAX_BODY.
  * See      proto/PROTOCOL.ipc, keeper_chan_test.c, keeper_chan_fuzz.c
  */
@@ -45,13 +45,13 @@ enum keeper_msg {
 	KEEPER_STATS,
 	KEEPER_DONE,
 	KEEPER_STATS_IS,
-	KEEPER_RELOAD,	/* policy and network settings are to be read anew; DONE when they count */
-	KEEPER_SUSPEND, /* memory goes to the sandbox's folder, then the keeper ends */
+	KEEPER_RELOAD,	/* read policy and network settings again; DONE when they apply */
+	KEEPER_SUSPEND, /* saves memory to the sandbox's directory, then exits */
 	KEEPER_FREEZE,	/* what the disks hold now becomes layers that are never written again */
 	KEEPER_FROZEN,
 	KEEPER_PORTS,
 	KEEPER_PORTS_ARE,
-	KEEPER_CLAIM, /* to a keeper whose machine belongs to nobody yet */
+	KEEPER_CLAIM, /* to a keeper whose VM belongs to no sandbox yet */
 	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
 	KEEPER_WANT_VAULT,
 	KEEPER_N_MSGS,
@@ -65,14 +65,14 @@ enum keeper_phase {
 	KEEPER_STARTING,
 	KEEPER_RUNNING,
 	KEEPER_STOPPING,
-	KEEPER_STOPPED, /* the last message before it exits; text says why when it was not asked */
+	KEEPER_STOPPED, /* the last message before it exits; text: the reason, if not requested */
 	KEEPER_N_PHASES,
 };
 
 /* How this run came to be. */
 enum keeper_how {
 	KEEPER_HOW_COLD,    /* booted */
-	KEEPER_HOW_WARM,    /* from the template's memory image */
+	KEEPER_HOW_WARM,    /* from the template's snapshot */
 	KEEPER_HOW_RESUMED, /* from its own memory: it was suspended */
 	KEEPER_HOW_POOL,    /* a machine that waited */
 	KEEPER_N_HOWS,
@@ -93,7 +93,7 @@ struct keeper_state {
 	bool paused;  /* the host's disk is full */
 	bool stalled; /* qemu is stopped by a signal, or the guest does not answer */
 	char accel[8];
-	char cold_why[128];	    /* why it was booted when a memory image was wanted; "" else */
+	char cold_why[128];	    /* why it booted without a snapshot; "" else */
 	char text[KEEPER_MAX_TEXT]; /* what is being done, or why it ended */
 };
 
@@ -103,7 +103,7 @@ struct keeper_hello {
 	uint32_t pid;
 };
 
-/* As the guest says: numbers to show, nothing is decided by them. */
+/* Reported by the guest: shown only, no decision depends on them. */
 #define KEEPER_MAX_SESSIONS 32
 #define KEEPER_MAX_SESSION 32 /* bytes of its name: a-z, 0-9 and - */
 
@@ -114,7 +114,7 @@ enum keeper_session_flag {
 	KEEPER_SESSION_ALL = 7,
 };
 
-/* A session in the guest that goes on without a client (PROTOCOL.exec). */
+/* A session in the guest that keeps running without a client (PROTOCOL.exec). */
 struct keeper_session {
 	char name[KEEPER_MAX_SESSION + 1];
 	uint8_t flags, value;
@@ -142,9 +142,8 @@ const char *keeper_how_name(enum keeper_how how);
 #define KEEPER_MAX_LAYERS 48 /* of one disk */
 
 struct keeper_frozen {
-	int32_t code; /* 0 or a negative errno */
-	uint8_t layers
-		[KEEPER_DISKS]; /* how many of its own the sandbox has now that are never written */
+	int32_t code;		      /* 0 or a negative errno */
+	uint8_t layers[KEEPER_DISKS]; /* number of the sandbox's own read-only layers */
 	char text[KEEPER_MAX_TEXT];
 };
 

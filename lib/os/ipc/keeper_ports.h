@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: what is to be published, and what became of
- * it.
+ * keeper_ports - PORTS and PORTS_ARE of keeper_chan.h: the ports to publish, and their state.
  *
- * How      PORTS has the whole list that is wanted; the keeper opens and closes what differs and
- *          answers with PORTS_ARE. It says PORTS_ARE with id 0 by itself when a connection of
- *          sbxd begins, and when the list's state changed without being asked.
+ * How      PORTS has the whole list to publish; the keeper opens and closes what differs and
+ *          answers with PORTS_ARE. The keeper also sends PORTS_ARE, with id 0, when a connection of
+ *          sbxd begins and when the state of a port changes.
  * Trust    As keeper_chan.h. Addresses are texts here: the keeper parses them strictly, sbxd shows
  *          them.
  * Limits   KEEPER_MAX_PORTS.
@@ -20,10 +19,10 @@
 
 struct keeper_port {
 	char ip[KEEPER_MAX_IP];
-	uint16_t host_port; /* as wanted: 0 is any */
+	uint16_t host_port; /* as in the request: 0 is any */
 	uint16_t port;	    /* in the guest */
 	/* Of PORTS_ARE only. */
-	uint16_t bound; /* the port of the host that leads there; 0: none does */
+	uint16_t bound; /* the published port of the host; 0: none */
 	int32_t code;	/* 0: it is open; -EINPROGRESS: opened when the guest runs; else why not */
 };
 

@@ -3,10 +3,10 @@
  * msg - one message between two of our processes: one SOCK_SEQPACKET packet, at most one fd.
  *
  * How      Header of 12 bytes (u16 type, u16 flags = 0, u32 id echoed in the answer, u32 body
- *          length), then a body of fixed fields. The files of each channel (edge_chan.h ...) say
- *          which types exist, in which phase, with which fields. After ipc_trace each message of
- *          the socket is a line of the trace: its name from the channel's table, id and size.
- * Trust    The other end may be taken over by the guest: everything is bounded and checked, and
+ *          length), then a body of fixed fields. The files of each channel (edge_chan.h ...) define
+ *          the types, their phases and their fields. After ipc_trace each message of the socket is
+ *          a line of the trace: its name from the channel's table, id and size.
+ * Trust    The other end may be compromised by the guest: everything is bounded and checked, and
  *          any violation is an error after which the caller drops the peer.
  * Owns     A received fd belongs to the struct ipc_msg until TAKE_FD'd; ipc_msg_done closes it.
  * Limits   IPC_MAX_BODY bytes, one fd.
@@ -31,8 +31,7 @@ struct ipc_msg {
 
 /* A connected pair, CLOEXEC, non-blocking. */
 int ipc_pair(int fds[2]) MUST_CHECK;
-/* -EAGAIN when the peer does not read, -EPIPE when it is gone. pass_fd is -1 or stays the caller's.
- */
+/* -EAGAIN if the peer does not read, -EPIPE if it closed. pass_fd: -1, or stays the caller's. */
 int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_fd) MUST_CHECK;
 /* 1 with a message, 0 at the end, -EAGAIN, -EBADMSG on any violation (fds are closed). */
 int ipc_recv(int sock, struct ipc_msg *ret_msg) MUST_CHECK;

@@ -20,7 +20,7 @@
  *          TOKENS   origin -> keeper  RUN             a pipe        struct origin_tokens
  *          STORED   keeper -> origin  RUN, per TOKENS -             struct origin_stored
  *          RENEW    keeper -> origin  RUN             -             u8 has
- * Trust    keeper: origin reads bytes of a server and of edge. origin: checks keeper all the same.
+ * Trust    keeper: origin reads bytes of a server and of edge. origin: also checks the keeper.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc (what each means), origin_chan_test.c, origin_chan_fuzz.c
  */
@@ -36,7 +36,7 @@
 #define ORIGIN_MAX_SLOT 65
 #define ORIGIN_CERT_HASH 32
 #define ORIGIN_MAX_OPEN 256 /* exchanges at once */
-#define ORIGIN_MAX_CONNS 32 /* connections, those that are wanted included */
+#define ORIGIN_MAX_CONNS 32 /* connections, including requested ones */
 
 enum origin_msg {
 	ORIGIN_HELLO = CHAN_HELLO,
@@ -76,12 +76,12 @@ struct origin_config {
 	char sandbox[ORIGIN_MAX_NAME]; /* its name, for sentences */
 	char host[ORIGIN_MAX_HOST];    /* canonical */
 	uint16_t port;
-	uint8_t has; /* ORIGIN_HAS_*; 0: only looked through, nothing is added */
+	uint8_t has; /* ORIGIN_HAS_*; 0: only searched, nothing is added */
 };
 
 enum origin_which { ORIGIN_SECRET, ORIGIN_ACCESS, ORIGIN_REFRESH, ORIGIN_N_WHICH };
 
-/* What origin verified before it asks for a value. */
+/* What origin verified before it requests a value. */
 struct origin_need {
 	enum origin_which which;
 	uint32_t conn;			/* the WANT whose connection was verified */
@@ -89,23 +89,23 @@ struct origin_need {
 };
 
 struct origin_value {
-	bool given;		    /* the fd is there when it is */
-	uint32_t use_s;		    /* it is asked for anew after so long; 0: kept */
+	bool given;		    /* then there is an fd */
+	uint32_t use_s;		    /* requested again after this time; 0: kept */
 	char text[ORIGIN_MAX_TEXT]; /* why not */
 };
 
 enum origin_outcome {
 	ORIGIN_DONE,	       /* the server has answered */
 	ORIGIN_BAD_REQUEST,    /* edge sent what was not allowed */
-	ORIGIN_DENIED_FOREIGN, /* the request carries somebody else's credential */
+	ORIGIN_DENIED_FOREIGN, /* the request contains a credential of another sandbox */
 	ORIGIN_DENIED_METHOD,  /* TRACE, CONNECT */
 	ORIGIN_DENIED_REQUEST, /* it would create or return a credential */
-	ORIGIN_NO_CONNECTION,  /* SOCKET said why */
+	ORIGIN_NO_CONNECTION,  /* SOCKET has the reason */
 	ORIGIN_NO_TLS,	       /* the handshake failed */
 	ORIGIN_BAD_CERT,       /* the server's certificate is not one for this host */
-	ORIGIN_NO_VALUE,       /* VALUE said why */
+	ORIGIN_NO_VALUE,       /* VALUE has the reason */
 	ORIGIN_CANNOT_SIGN,    /* the request cannot be signed again */
-	ORIGIN_BAD_ANSWER,     /* what the server said is not HTTP, or cannot be looked through */
+	ORIGIN_BAD_ANSWER,     /* the response is not HTTP, or cannot be searched */
 	ORIGIN_TIMEOUT,
 	ORIGIN_BUSY,
 	ORIGIN_GONE,	/* edge closed the socket first */
@@ -118,7 +118,7 @@ struct origin_result {
 	uint16_t status;	    /* of the answer; 0 without one */
 	bool used;		    /* the credential was in the request */
 	uint64_t serial;	    /* of the credential that was used */
-	uint32_t n_removed;	    /* how often its value stood in the answer */
+	uint32_t n_removed;	    /* how often its value was in the response */
 	char slot[ORIGIN_MAX_SLOT]; /* where it went; "": nowhere */
 	char addr[ORIGIN_MAX_ADDR];
 	char text[ORIGIN_MAX_TEXT]; /* one printable sentence */
@@ -128,7 +128,7 @@ struct origin_result {
  * SERVICE.access or SERVICE.refresh. */
 struct origin_tokens {
 	enum origin_which which; /* ACCESS or REFRESH */
-	uint32_t expires_s;	 /* 0: not said */
+	uint32_t expires_s;	 /* 0: unknown */
 };
 
 /* What became of TOKENS: kept, and the keeper's bindings have it; or why not. */

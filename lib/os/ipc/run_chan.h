@@ -14,8 +14,8 @@
  *
  *          The descriptor is one end of a socket pair or pipe whose other end the vault keeps, so
  *          no value ever passes the runner.
- * Trust    The runner lets the vault choose among what the user registered (run_ref.h) and no
- *          program or argument of its own; the vault believes no output.
+ * Trust    The runner lets the vault choose only among the programs that the user registered
+ *          (run_ref.h), not a program or an argument; the vault believes no output.
  * Limits   RUN_MAX_RUNS at once, RUN_MAX_MS each. Any violation ends the receiver.
  * See      proto/PROTOCOL.ipc, run_chan_test.c, run_chan_fuzz.c
  */

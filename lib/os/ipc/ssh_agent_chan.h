@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ssh_agent_chan - what a keeper and its sbx-ssh-agent say to each other on the agent's fd 3.
+ * ssh_agent_chan - the messages between a keeper and its sbx-ssh-agent, on the agent's fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg. The header's id names the stream (keeper chooses it) or
  *          the ASK (agent chooses it). ssh_agent_chan is this table, used by both sides:
@@ -13,9 +13,9 @@
  *          ASK      agent -> keeper  RUN             -                struct ssh_agent_ask
  *          VERDICT  keeper -> agent  RUN, per ASK    -                u8 allowed
  *
- *          Nothing is signed before the keeper's yes: it writes the audit record, and asks a person
- *          where that is wanted.
- * Trust    keeper: the agent reads what the guest sends. agent: checks keeper all the same.
+ *          The agent signs only after the keeper has allowed it. The keeper writes the audit record
+ *          and, if configured, prompts the user.
+ * Trust    keeper: the agent reads what the guest sends. agent: also checks the keeper.
  * Limits   SSH_AGENT_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, ssh_agent_chan_test.c, ssh_agent_chan_fuzz.c
  */
@@ -56,7 +56,7 @@ struct ssh_agent_config {
 
 enum ssh_agent_what { SSH_AGENT_LOGIN, SSH_AGENT_FILE, SSH_AGENT_OTHER, SSH_AGENT_N_WHATS };
 
-/* One signature that the guest wants. All texts are printable. */
+/* One signature that the guest requests. All texts are printable. */
 struct ssh_agent_ask {
 	enum ssh_agent_what what;
 	char fingerprint[SSH_AGENT_MAX_FINGERPRINT];

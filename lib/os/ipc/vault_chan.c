@@ -159,7 +159,7 @@ void vault_put_ref(struct wr *wr, const struct vault_ref *ref)
 	wr_u32(wr, ref->refresh_s);
 }
 
-/* A reference without program is none at all; a docker one has exactly the server's URL. */
+/* A reference requires a program; a docker one has exactly the server's URL. */
 static bool ref_is_good(const struct vault_ref *ref)
 {
 	if (ref->refresh_s > VAULT_MAX_REFRESH_S)

@@ -89,8 +89,8 @@ extern const struct chan vault_chan;
 
 enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };
 
-/* What is known about a credential but its value. A service's slot stands in its data file, so
- * only a custom one has hosts, header and format. All of it printable ASCII. */
+/* A credential without its value. The slot of a service is in its data file, so only a custom
+ * credential has hosts, header and format. All texts are printable ASCII. */
 struct vault_meta {
 	char name[VAULT_MAX_NAME];   /* vault_name_is_good */
 	char scope[VAULT_MAX_SCOPE]; /* "": all sandboxes; else the id of one */
@@ -105,7 +105,7 @@ struct vault_meta {
 enum vault_ref_kind {
 	VAULT_REF_NONE,	      /* the value itself is kept */
 	VAULT_REF_DOCKER,     /* a docker-credential program: `get`, args[0] is the server's URL */
-	VAULT_REF_FIRST_LINE, /* of what the command says */
+	VAULT_REF_FIRST_LINE, /* of the command's output */
 	VAULT_REF_WHOLE,
 	VAULT_N_REFS,
 };
@@ -116,7 +116,7 @@ struct vault_ref {
 	char program[VAULT_MAX_PROGRAM]; /* absolute path */
 	uint8_t n_args;
 	char args[VAULT_MAX_ARGS][VAULT_MAX_ARG];
-	uint32_t refresh_s; /* how long a value may be used; 0: asked for each time */
+	uint32_t refresh_s; /* how long a value may be used; 0: requested each time */
 };
 
 struct vault_item {
@@ -152,7 +152,7 @@ enum vault_memory {
 struct vault_status {
 	enum vault_state state;
 	enum vault_key key;
-	enum vault_memory memory; /* the weakest that any value lies in */
+	enum vault_memory memory; /* the weakest of all values */
 	uint16_t n_items;
 	uint64_t generation;
 	char text[VAULT_MAX_TEXT]; /* one sentence for people */
@@ -168,7 +168,7 @@ struct vault_done {
 bool vault_name_is_good(const char *name);
 /* NAME.access or NAME.refresh of a service: what a sandbox may STORE. */
 bool vault_name_is_token(const char *name);
-/* "a file beside it", ... */
+/* "a file in the same directory", ... */
 const char *vault_key_text(enum vault_key key);
 const char *vault_memory_text(enum vault_memory memory);
 

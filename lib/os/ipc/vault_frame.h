@@ -4,11 +4,11 @@
  *
  * How      One frame and then the end of the stream: u32 VAULT_FRAME_MAGIC, u64 serial, name,
  *          header, format, user (strings of u16 length), u32 n, n bytes of the value. The writer
- *          makes the head, and sends the value behind it from its own memory; the reader reads to
- *          the end and splits what it has, in place.
- * Trust    egress believes the vault, and checks all the same. Whoever reads it has a secret.
+ *          creates the head and sends the value after it from its own memory. The reader reads to
+ *          the end and splits the frame in place.
+ * Trust    egress trusts the vault, and checks the frame anyway. Its reader handles a secret.
  * Owns     Nothing; the value of a split frame points into the caller's bytes.
- * Limits   VAULT_FRAME_MAX bytes. A frame that is cut or has something behind it is refused.
+ * Limits   VAULT_FRAME_MAX bytes. A truncated frame, or one with bytes after its end, is rejected.
  * See      vault_chan.h, vault_frame_test.c
  */
 #pragma once

@@ -29,7 +29,7 @@ int vault_get_scan(const struct ipc_msg *msg, char control[VAULT_MAX_CONTROL + 1
 	return r == 0 && !vault_control_is_good(control) ? -EBADMSG : r;
 }
 
-/* The list is behind them. */
+/* The list follows. */
 static const struct field scanned_fields[] = {
 	FIELD_NUMBER(vault_scanned, bytes),
 	FIELD_NUMBER(vault_scanned, n_looked),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vault_scanned - SCAN and SCANNED of vault_chan.h: a file to look through, and what was in it.
+ * vault_scanned - SCAN and SCANNED of vault_chan.h: a file to search, and the credentials found in
+ * it.
  *
- * How      SCAN has the file, and perhaps a control: a text of the asker's own that is looked for
- *          as well, so that he can put it there and see that the search sees. SCANNED is the answer
- *          when it went well, DONE when it did not. It names the credentials that were found, never
- *          a value, nor where it stood.
+ * How      SCAN has the file and, optionally, a control: a text of the client that is searched for
+ *          too, so that the client can check the search. SCANNED is the answer on success, DONE on
+ *          failure. SCANNED names the credentials that were found, never a value or its position.
  * Trust    As vault_chan.h.
  * Limits   VAULT_MAX_FOUND names, VAULT_MIN_CONTROL to VAULT_MAX_CONTROL bytes of a control.
  * See      proto/PROTOCOL.ipc, vault_scanned_test.c, vault_chan_fuzz.c

@@ -32,7 +32,7 @@
 #define ACCESS_NEVER                                                 \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | \
 		LANDLOCK_ACCESS_FS_MAKE_BLOCK | ACCESS_IOCTL_DEV)
-/* What can be said about a file; the rest is about what a directory holds. */
+/* The rights that apply to a file; the others apply to entries of a directory. */
 #define ACCESS_OF_FILE \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE)
 

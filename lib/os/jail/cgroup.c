@@ -238,7 +238,7 @@ int jail_cgroup_enter(const struct jail_cgroup_host *host, const char *id,
 	if (r == 0)
 		r = jail_cgroup_make(root, name, limits->memory_max, limits->pids_max, ret->dir,
 			sizeof(ret->dir), err);
-	/* Nobody is to be in a group without its limits, and no group is left without anybody. */
+	/* No process enters a group without its limits, and no empty group is left. */
 	if (r == 0)
 		r = move_here(ret->dir, err);
 	if (r < 0 && ret->dir[0])

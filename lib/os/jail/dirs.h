@@ -2,13 +2,13 @@
 /*
  * dirs - the list of directories that a broker keeps when it seals itself.
  *
- * How      Collected before jail_broker, which makes Landlock rules of them. A rule is for a
- *          directory as it is at that moment: what is put in its place later is not covered.
- *          Symbolic links lead out of a rule, so jail_dirs_add_links adds what the links of a
- *          directory lead to, unless that is below a directory of the list.
+ * How      Collected before jail_broker, which creates Landlock rules for them. A rule is for the
+ *          directory that exists at that moment: a later replacement is not covered. Rules do not
+ *          cover the targets of symbolic links, so jail_dirs_add_links adds the targets of the
+ *          links in a directory, unless they are below a directory of the list.
  * Trust    Paths are ours; a link is the user's.
  * Owns     The paths.
- * Limits   JAIL_MAX_DIRS; what is above it is left out, and stays closed.
+ * Limits   JAIL_MAX_DIRS; further directories are skipped, and stay closed.
  * See      broker.h, src/keeper/worker/hands_seal.c, src/sbxd/hands/hands_seal.c
  */
 #pragma once
@@ -23,9 +23,9 @@ struct jail_dirs {
 };
 
 void jail_dirs_done(struct jail_dirs *d);
-/* Takes the path over; NULL is left out. */
+/* Takes ownership of the path; NULL is skipped. */
 void jail_dirs_add(struct jail_dirs *d, char *path, bool rw);
 /* The directory where the file really is: it is replaced there. To read. */
 void jail_dirs_add_of(struct jail_dirs *d, const char *file);
-/* A directory that people may have put links into, and what they lead to now. */
+/* A directory in which users may have links, and the current targets of the links. */
 void jail_dirs_add_links(struct jail_dirs *d, const char *path, bool rw);

@@ -54,7 +54,7 @@ static const struct cond {
 	/* Not SOCK_DGRAM, which can send to any name. */
 	{"socketpair/stream", SOCKET_OF(AF_UNIX, SOCK_STREAM), 3},
 	{"socketpair/seqpacket", SOCKET_OF(AF_UNIX, SOCK_SEQPACKET), 3},
-	/* Not SOCK_DGRAM either. Without connect it reaches nobody. */
+	/* Not SOCK_DGRAM either. Without connect, the socket reaches no process. */
 	{"socket/unix-stream", SOCKET_OF(AF_UNIX, SOCK_STREAM), 3},
 	{"socket/unix-seqpacket", SOCKET_OF(AF_UNIX, SOCK_SEQPACKET), 3},
 	{"socket/route", {SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)},

@@ -2,8 +2,8 @@
 /*
  * filter - the seccomp lists of profiles.c as loaded filters. Internal to lib/os/jail.
  *
- * How      The BPF program is made by libseccomp before the fork (filter_make_start) and
- *          installed in the child by one system call (filter_install); jail_seal does both.
+ * How      libseccomp generates the BPF program before the fork (filter_make_start) and one system
+ *          call in the child installs it (filter_install); jail_seal does both.
  * Trust    Constants in, BPF out. Foreign architectures and x32 are killed.
  * Owns     struct filter owns the BPF bytes.
  * See      profiles.h, filter_test.c, profiles_test.c

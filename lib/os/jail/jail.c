@@ -133,7 +133,7 @@ static int check_root(
 	char link[32], path[PATH_MAX];
 	ssize_t n;
 
-	/* The second: of the child itself, whoever asks for it. */
+	/* The second: of the child itself, for any caller. */
 	if (p->n_roots == 0 || strcmp(m->from, "/proc/self/fd") == 0)
 		return 0;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -188,8 +188,8 @@ static int mount_tmpfs_at(int root, const char *path, struct err *err)
 	return r < 0 ? err_errno(err, r, "enter: cannot mount a tmpfs on %s", path) : 0;
 }
 
-/* The kernel wants to see a whole /proc of the host while a new one is made, so before the root
- * changes. */
+/* The kernel permits a new /proc only while the complete /proc of the host is visible, so before
+ * the root changes. */
 static int mount_proc(int root, struct err *err)
 {
 	AUTO_CLOSE int fs = fsopen("proc", FSOPEN_CLOEXEC);
@@ -209,7 +209,7 @@ static int mount_proc(int root, struct err *err)
 	return r < 0 ? err_errno(err, r, "enter: cannot mount /proc") : 0;
 }
 
-/* The new root lies on top of "/": lookups of absolute paths still start in the old one. */
+/* The new root is mounted on "/": lookups of absolute paths still start in the old one. */
 static int make_root(int *ret_root, struct err *err)
 {
 	AUTO_CLOSE int root = -1;

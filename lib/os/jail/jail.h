@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail - starting a program with nothing but what its profile names, in four named stages.
+ * jail - starts a program with only the resources of its profile, in four stages.
  *
  * How      jail_spawn forks into new user, pid, mount, ipc, uts, cgroup and empty net namespaces
- *          (the host's network for the one profile that goes out).
- *          The child is pid 1 there and goes through jail_start (session, signals, rlimits),
- *          jail_enter (uid map, a read-only tmpfs root with only the plan's mounts, pivot_root),
- *          jail_files (Landlock where the kernel has it) and jail_lock (capabilities, seccomp),
- *          then executes the program. Our own programs call jail_seal in their main once they are
- *          set up, which narrows the list to what their loop needs and kills on violation.
+ *          (the host's network for the egress profile). The child is pid 1 there and goes through
+ *          jail_start (session, signals, rlimits), jail_enter (uid map, a read-only tmpfs root with
+ *          only the plan's mounts, pivot_root), jail_files (Landlock where the kernel has it) and
+ *          jail_lock (capabilities, seccomp), then executes the program. Our own programs call
+ *          jail_seal in their main once they are set up, which narrows the list to what their loop
+ *          needs and kills on violation.
  * Trust    Runs in keeper (spawn) and in the jailed program itself (seal). Sees no guest bytes.
  * Owns     The child dies with the process that started it: the parent-death signal is set after
- *          the last change of credentials, then the parent proves that it is still there. The
- *          caller reaps the child through its pidfd.
+ *          the last change of credentials, then the parent proves that it still runs. The caller
+ *          reaps the child through its pidfd.
  * Limits   JAIL_START_TIMEOUT_MS; JAIL_MAX_FDS; the rlimits of the profile.
- * Never    Starts the program with less than the profile says: any stage that fails is an error.
- *          A second exec is impossible: seccomp allows execveat of one fd number only, which lies
- *          above RLIMIT_NOFILE and is closed by the first exec. Supplementary groups stay (an
+ * Never    Starts the program with less than its profile: a stage that fails is an error. A second
+ *          exec is impossible: seccomp allows execveat of one fd number only, which is above
+ *          RLIMIT_NOFILE and is closed by the first exec. Supplementary groups stay (an
  *          unprivileged user namespace cannot drop them): bind nothing that only a group protects.
  * See      profiles.c (one row a program), cgroup.h, tree.h, jail_test.c
  */
@@ -28,12 +28,12 @@
 #include "lib/base/err.h"
 
 enum jail_profile {
-	JAIL_EDGE, /* ours, static: empty root, no files, no sockets of its own, no exec */
+	JAIL_EDGE, /* ours, static: empty root, no files, creates no sockets, no exec */
 	JAIL_QEMU, /* foreign: its libraries read-only, the sandbox's disks, perhaps /dev/kvm */
 	JAIL_VIRTIOFSD, /* foreign: the share; file capabilities inside its user namespace */
 	JAIL_EGRESS,	/* ours, static: empty root, no files, no exec; the host's network */
-	JAIL_VAULT,	/* ours, static: the vault's folder, no sockets of its own, no exec */
-	JAIL_SSH_AGENT, /* ours, static: empty root, no files, no sockets of its own, no exec */
+	JAIL_VAULT,	/* ours, static: the vault's directory, creates no sockets, no exec */
+	JAIL_SSH_AGENT, /* ours, static: empty root, no files, creates no sockets, no exec */
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
@@ -45,10 +45,10 @@ enum jail_profile {
 enum jail_mount_flags {
 	JAIL_MOUNT_RW = 1 << 0,	      /* default is read-only */
 	JAIL_MOUNT_DEV = 1 << 1,      /* a device node: keep it usable */
-	JAIL_MOUNT_OPTIONAL = 1 << 2, /* skip when the source is not there */
+	JAIL_MOUNT_OPTIONAL = 1 << 2, /* skip if the source does not exist */
 };
 
-/* A host file or folder and the absolute place inside the new root where it is bound. */
+/* A host file or directory and the absolute place inside the new root where it is bound. */
 struct jail_mount {
 	const char *from;
 	const char *to;
@@ -74,14 +74,14 @@ struct jail_plan {
 	char *const *envp; /* NULL: empty environment */
 	const struct jail_mount *mounts;
 	size_t n_mounts;
-	/* When there are any, each mount must lie below one of them once its path is resolved,
-	 * and a writable one below a writable one. */
+	/* If set, each resolved mount must be below one of them, a writable one below a writable
+	 * one. */
 	const struct jail_root *roots;
 	size_t n_roots;
 	const struct jail_fd *fds;
 	size_t n_fds;
-	/* Becomes stdout and stderr of the program; -1: /dev/null. Edge may not write to regular
-	 * files (fsize 0): give it a pipe, a line to a file is lost. */
+	/* Becomes stdout and stderr of the program; -1: /dev/null. Edge cannot write to regular
+	 * files (fsize 0): pass a pipe, a line to a file is lost. */
 	int log_fd;
 	/* Runs in the child with its own mount namespace and all capabilities in it, before the
 	 * root changes: builds what the mount list cannot say below the fd `new_root`, with tree.h.
@@ -89,7 +89,7 @@ struct jail_plan {
 	int (*scaffold)(void *ctx, int new_root, struct err *err);
 	void *scaffold_ctx;
 	bool special_files; /* virtiofsd: it may create FIFOs and sockets */
-	/* System calls that take a path are answered by whoever holds jail_child.notify_fd. */
+	/* System calls that take a path are answered by the holder of jail_child.notify_fd. */
 	bool notify_paths;
 	/* So is a question (statx) about a descriptor in the last quarter of its limit. */
 	bool notify_full;
@@ -120,16 +120,16 @@ int jail_spawn(
 /* Kills the child, waits for its end (at most JAIL_START_TIMEOUT_MS), closes its fds. */
 void jail_child_kill(struct jail_child *child);
 
-/* For a process in namespaces of its own whose ids newuidmap has mapped (unshare --map-auto): all
- * stages but those two, then `argv`, which may execute further programs of the new root. stdin,
- * stdout and stderr stay. Returns only with an error. */
+/* For a process in new namespaces whose ids newuidmap has mapped (unshare --map-auto): all stages
+ * but those two, then `argv`, which may execute further programs of the new root. stdin, stdout and
+ * stderr stay. Returns only with an error. */
 int jail_exec(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	char *const *argv, char *const *envp, struct err *err) MUST_CHECK;
 
 /* The last stage, called by one of our own programs: final seccomp list, kill on violation. */
 int jail_seal(enum jail_profile profile, struct err *err) MUST_CHECK;
-/* Both, and the proof that nobody attached to the process before it was sealed. */
+/* Both, and the check that no process traced this one before it was sealed. */
 int jail_go_in(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	struct err *err) MUST_CHECK;
-/* Where the program finds what was mounted for it, once it has gone in. */
+/* The path of the program's mounts after it entered the jail. */
 const char *jail_place(const struct jail_mount *mount);

@@ -28,7 +28,7 @@ int jail_enter(struct jail_state *s, struct err *err) MUST_CHECK;
 int jail_files(struct jail_state *s, struct err *err) MUST_CHECK;
 int jail_lock(struct jail_state *s, struct err *err) MUST_CHECK;
 
-/* self.c: 0 when nobody traces this process, by its open /proc/self/status. */
+/* self.c: 0 if no process traces this one, by its open /proc/self/status. */
 int jail_refuse_tracer(int status_fd, struct err *err) MUST_CHECK;
 
 /* landlock.c: allows the plan's mounts and the program, refuses every other path. 1 when the kernel

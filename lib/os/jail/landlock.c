@@ -15,7 +15,7 @@
 #define ACCESS_ABI_1 ((UINT64_C(1) << 13) - 1)
 #define ACCESS_READ \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-/* What can be said about a file; the rest is about what a folder holds. */
+/* The rights that apply to a file; the others apply to entries of a directory. */
 #define ACCESS_OF_FILE                                               \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | \
 		LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE)

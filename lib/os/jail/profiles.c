@@ -110,7 +110,7 @@ static const struct jail_group ssh_agent_start[] = {
 	{0},
 };
 
-/* ---- vault: ours, static, one thread; all credentials, one folder ---- */
+/* ---- vault: ours, static, one thread; all credentials, one directory ---- */
 
 static const struct jail_group vault_seal[] = {
 	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
@@ -230,8 +230,8 @@ static const struct jail_group virtiofsd_start[] = {
 	{"file operations on paths below the share",
 		"mkdirat symlinkat linkat unlinkat renameat renameat2 fchown fchownat utimensat "
 		"truncate syncfs name_to_handle_at open_by_handle_at"},
-	/* Whoever on the host ran such a file would run the guest's code as the user. The mode of
-	 * openat2, by which Rust virtiofsd makes files, is out of a filter's sight. */
+	/* A process of another user that ran such a file would run the guest's code as the user. A
+	 * filter cannot see the mode of openat2, with which the Rust virtiofsd creates files. */
 	{"file modes, without the set-user-id bit",
 		"open/no-suid openat/no-suid fchmod/no-suid fchmodat/no-suid fchmodat2/no-suid"},
 	{"regular files, without the set-user-id bit", "mknodat/regular mknodat/no-type"},
@@ -252,8 +252,8 @@ static const struct jail_group virtiofsd_special[] = {
 	{0},
 };
 
-/* Every request is carried out as the one user of the namespace: whoever writes in the guest, the
- * file is the host user's. virtiofsd believes that it has changed identity. */
+/* Every request runs as the one user of the namespace: files belong to the host user, whichever
+ * guest user writes them. virtiofsd believes that it has changed identity. */
 static const struct jail_group virtiofsd_faked[] = {
 	{"one user id for all requests", "setresuid setresgid setgroups setuid setgid setreuid "
 					 "setregid setfsuid setfsgid"},
@@ -286,8 +286,8 @@ static const struct jail_group template_start[] = {
 
 static const struct jail_group template_absent[] = {ABSENT_THREADS, {0}};
 
-/* Where a name from the guest can enter the kernel: always beside a folder's fd, so calls without
- * one are not here, and questions about an fd itself (AT_EMPTY_PATH) go free. */
+/* Calls that pass a name of the guest to the kernel: always with the fd of a directory, so calls
+ * without one are not listed, and calls for an fd itself (AT_EMPTY_PATH) are allowed. */
 const struct jail_group jail_path_calls[] = {
 	{"open and query", "openat openat2 newfstatat/named statx/named faccessat faccessat2 "
 			   "readlinkat name_to_handle_at"},
@@ -361,8 +361,7 @@ static const struct jail_group keeper_start[] = {
 	{0},
 };
 
-/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner of its own
- * ---- */
+/* ---- sbxd: ours, one thread; the broker of all sandboxes of a user, with a spawner ---- */
 
 static const struct jail_group sbxd_start[] = {
 	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
@@ -406,21 +405,21 @@ static const struct jail_group broker_absent[] = {
  * core   0 would still feed a core_pattern that is a pipe; 1 is refused for files and for pipes.
  * nproc  counts tasks of this uid in the new user namespace, that is, threads of this program.
  * nofile edge: a socket for each stream of both ports. qemu: disks, chardevs, eventfds of queues.
- * virtiofsd: one fd for each file that the guest
- *        remembers, so it is the budget that a guest can eat; near it the guest is asked to forget
- *        (lib/vm/share/room.h), beyond it it gets EMFILE.
+ *        virtiofsd: one fd for each file that the guest remembers, so a guest can use up the
+ *        limit; near it sbx makes the guest drop files (lib/vm/share/room.h), above it the guest
+ *        gets EMFILE.
  *        The kernel also compares it with the descriptors that ALL processes of the user have sent
- *        and nobody has received. egress, origin and vault, which pass descriptors on, have more
- *        than edge, qemu and template: none of these can use up theirs. virtiofsd can.
- * as     our own programs: far above what their own limits add up to (edge: twice its budget,
- * src/edge/budget.c), so that a program that was taken over cannot take
- *        the host's memory. qemu and virtiofsd map the guest's memory and have none; a cgroup
- *        limits them where one is delegated.
+ *        and none has received. egress, origin and vault, which pass descriptors on, have more than
+ *        edge, qemu and template: none of these can use up theirs. virtiofsd can.
+ * as     our own programs: far above the sum of their own limits (edge: twice its budget,
+ *        src/edge/budget.c), so that a compromised program cannot use up the host's memory. qemu
+ *        and virtiofsd map the guest's memory and have none; a cgroup limits them where one is
+ *        delegated.
  */
 const struct jail_mount jail_dev_null = {"/dev/null", "/dev/null", JAIL_MOUNT_DEV};
 
 /* clang-format off */
-/* Of our own programs: no file and no process of their own. */
+/* Of our own programs: they create no file and no process. */
 #define OWN_LIMITS(nofile_, memlock_, as_) {.nofile = nofile_, .memlock = memlock_, .as = as_}
 /* Of the programs of others. */
 #define OTHER_LIMITS(nofile_, memlock_) \
@@ -442,7 +441,7 @@ static const struct jail_row rows[] = {
 		.limit = OTHER_LIMITS(4096, RLIM_INFINITY),
 		.start = qemu_start,
 		.absent = qemu_absent},
-	/* No Landlock: a Landlocked process may not mount, and its own sandbox does. */
+	/* No Landlock: it forbids mounts, and virtiofsd mounts its own sandbox. */
 	[JAIL_VIRTIOFSD] = {.name = "virtiofsd",
 		.proc = true,
 		.run_tmpfs = true,
@@ -463,9 +462,9 @@ static const struct jail_row rows[] = {
 		.limit = OWN_LIMITS(8192, 64 * KIB, 768 * MIB),
 		.start = egress_start,
 		.seal = egress_seal},
-	/* Goes in by itself (jail_self), so there is nothing to start.
-	 * memlock: 2 MiB of values, as much again while they are sealed, and what is being read.
-	 * nofile: see above; it opens 1,088 channels, 64 pipes and files, 8 programs. */
+	/* Enters the jail itself (jail_self), so there is nothing to start. memlock: 2 MiB of
+	 * values, as much again while they are sealed, and what is being read. nofile: see above;
+	 * it opens 1,088 channels, 64 pipes and files, 8 programs. */
 	[JAIL_VAULT] = {.name = "vault",
 		.landlock = true,
 		.limit = {.core = 0,
@@ -479,10 +478,9 @@ static const struct jail_row rows[] = {
 		.limit = OWN_LIMITS(64, 64 * KIB, 128 * MIB),
 		.start = ssh_agent_start,
 		.seal = ssh_agent_seal},
-	/* Goes in by itself too. nofile: see above; it has 257 exchanges, 32 connections, a stream
-	 * of the vault.
-	 * memlock: three values and the heads of 32 requests. fsize: of one of them, which is a
-	 * file to ftruncate; there is no other. */
+	/* Enters the jail itself, too. nofile: see above; it has 257 exchanges, 32 connections, a
+	 * stream of the vault. memlock: three values and the heads of 32 requests. fsize: of one of
+	 * them, which is a file to ftruncate; there is no other. */
 	[JAIL_ORIGIN] = {.name = "origin",
 		.landlock = true,
 		.limit = {.core = 0,
@@ -502,7 +500,7 @@ static const struct jail_row rows[] = {
 		.start = template_start,
 		.absent = template_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
-	/* No namespaces and no limits of its own: jail_broker. */
+	/* No namespaces and no limits: jail_broker. */
 	[JAIL_KEEPER] = {.name = "keeper",
 		.host_net = true,
 		.landlock = true,

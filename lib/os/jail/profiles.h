@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profiles - the one table of what each jailed program may have. Internal to lib/os/jail.
+ * profiles - the table of resources of each jailed program. Internal to lib/os/jail.
  *
  * How      A row a program. Its system calls are groups, each with the reason; a call is a name
  *          known to libseccomp or "name/condition" from the table in filter.c.
  * Trust    Constants. Linked into keeper and into our own jailed programs.
- * Never    Says yes by default: what is not listed is refused.
+ * Never    Allows by default: a call that is not listed is refused.
  * See      jail.h, filter.c, jail_test.c
  */
 #pragma once

@@ -27,8 +27,8 @@ int jail_seal(enum jail_profile profile, struct err *err)
 }
 
 #ifdef SBX_UNSEALED
-/* The sanitizers' runtimes ask the program for these. Programs are started with an empty
- * environment, so they cannot be told by ASAN_OPTIONS. */
+/* The runtimes of the sanitizers read these. ASAN_OPTIONS has no effect: programs start with an
+ * empty environment. */
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 

@@ -15,11 +15,11 @@
 #define NAMESPACES \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP)
 
-/* For a program that must not be looked into by the user's other processes either: it is
- * executed outside and goes in by itself, all stages but seccomp (jail_seal follows). Its memory
- * then belongs to the outer user namespace, over which the user has no rights; the memory of a
- * program executed inside is his to trace, dumpable or not, because the inner namespace is his.
- * One thread; not the leader of its process group. */
+/* For a program that other processes of the user must not inspect: it is executed outside and
+ * enters the jail itself, all stages but seccomp (jail_seal follows). Its memory then belongs to
+ * the outer user namespace, over which the user has no rights; the user can trace a program that
+ * was executed inside, dumpable or not, because the inner namespace belongs to the user. One
+ * thread; not the leader of its process group. */
 static int jail_self(enum jail_profile profile, const struct jail_mount *mounts, size_t n_mounts,
 	struct err *err)
 {

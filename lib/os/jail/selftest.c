@@ -32,7 +32,7 @@ const struct jail_selftest_probe jail_selftest_any[] = {
 	{"clone", SYS_clone, {SIGCHLD}},
 	{"ptrace another process", SYS_ptrace, {PTRACE_ATTACH, 1}},
 	{"read another process's memory", SYS_process_vm_readv, {1}},
-	/* Signal 0 hurts nobody when the jail has a hole. */
+	/* Signal 0 does no harm if the jail has a hole. */
 	{"signal another process", SYS_kill, {1, 0}},
 	{"mount", SYS_mount, {0}},
 	{"create a namespace", SYS_unshare, {0}},

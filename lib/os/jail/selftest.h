@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * selftest - what `--jail-selftest` of our jailed programs does.
+ * selftest - `--jail-selftest` of our jailed programs.
  *
  * How      Each probe is a child that seals itself exactly as in normal operation and then tries
  *          one thing. The final filter kills on violation, so a probe that is not killed by SIGSYS
- *          has found a hole. The program's own work must live. Then every number (sweep.h).
- *          System calls are made by number: that way no reference to open, connect or fork exists
- *          in the program, which tests/lint/links proves; `syscall` itself is refused there in
- *          every other object.
+ *          has found a hole. The program's normal calls must work. Then each number is tried
+ *          (sweep.h). System calls are called by number, so that no reference to open, connect or
+ *          fork exists in the program, which tests/lint/links proves; `syscall` itself is refused
+ *          there in every other object.
  * Trust    Runs in the program under test, before it is given anything.
  * Owns     Its children, which it waits for.
  * See      jail.h, profiles.c, sweep.h
@@ -28,8 +28,8 @@ struct jail_selftest_probe {
 	long args[6];
 };
 
-/* Probes that several programs share, each a table that ends with NULL: what no program of ours may
- * do, files, and everything about sockets of its own. */
+/* Probes that several programs share, each a table that ends with NULL: calls that no program may
+ * make, files, and the creation of sockets. */
 extern const struct jail_selftest_probe jail_selftest_any[], jail_selftest_files[],
 	jail_selftest_sockets[];
 

@@ -81,7 +81,7 @@ static void child_fail(const struct jail_state *s, int r, const struct err *err)
 	_exit(127);
 }
 
-/* Says that the parent-death signal is set; the answer proves that the parent lived after that. */
+/* Reports that the parent-death signal is set; the answer proves that the parent ran after that. */
 static int shake_hands(const struct jail_state *s, struct err *err)
 {
 	struct sync_msg m = {.type = SYNC_READY};
@@ -185,7 +185,8 @@ static int open_program(struct jail_state *s, struct err *err)
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return err_errno(err, -errno, "cannot read the descriptor limit");
 	s->nofile = MIN(s->row->limit.nofile, lim.rlim_max - 1);
-	/* Half of it stays for those outside of jails: descriptors in flight count for them all. */
+	/* Half is left for processes outside of jails: all share the limit of descriptors in
+	 * flight. */
 	s->nofile = MIN(s->nofile, MAX(lim.rlim_max / 2, (rlim_t)FEW_FILES));
 	raised = (struct rlimit){.rlim_cur = lim.rlim_max, .rlim_max = lim.rlim_max};
 	(void)setrlimit(RLIMIT_NOFILE, &raised);

@@ -16,12 +16,12 @@
 
 #define X32_BIT 0x40000000
 #define NO_EXEC_FD 4000
-/* uretprobe and uprobe: since 6.13 the kernel shows them to no filter, and kills (or answers
- * ENXIO to) whoever makes them outside of a probe that somebody with privileges has set. */
+/* uretprobe and uprobe: since 6.13 no filter sees them, and the kernel kills (or answers ENXIO to)
+ * a process that calls them outside of a probe that a privileged process has set. */
 #define FIRST_UNSEEN 335
 #define LAST_UNSEEN 336
 
-/* What the row says of a number; but for ALLOWED and SOMETIMES also how a child ends. */
+/* The result of a number in the row; except for ALLOWED and SOMETIMES also how a child exits. */
 enum fate { ALLOWED, SOMETIMES, KILLED, GOT_EPERM, GOT_ENOSYS, FAKED, LET_THROUGH, UNSEEN, BROKEN };
 
 static int number_of(const char *call, size_t n)

@@ -84,7 +84,7 @@ static int open_or_make(int dir, dev_t root_dev, const char *name, bool want_dir
 
 	if (r != -ENOENT)
 		return r;
-	/* A bound folder belongs to the host: nothing is made there. */
+	/* A bound directory belongs to the host: nothing is created there. */
 	if (fstat(dir, &st) < 0)
 		return -errno;
 	if (st.st_dev != root_dev)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree - mounts as file descriptors: clone a host folder or file, find its place, attach it.
+ * tree - mounts as file descriptors: clone a host directory or file, find its place, attach it.
  *
  * How      tree_clone opens a path once and makes a detached copy of the mounts below it;
  *          tree_place walks to the mount point under the new root one name at a time and makes
@@ -9,7 +9,7 @@
  * Trust    Runs in the jailed child before exec, on paths of the plan. Host files may change
  *          under it: symlinks below the new root are never followed.
  * Owns     Fds are the caller's.
- * Never    Creates anything in a bound host folder. Clears a flag of the source mount.
+ * Never    Creates anything in a bound host directory. Clears a flag of the source mount.
  * See      jail_test.c, lib/vm/share/scaffold.c
  */
 #pragma once
@@ -28,7 +28,7 @@ enum tree_flags {
 int tree_clone(int fd, unsigned flags, int *ret_tree) MUST_CHECK;
 /* An empty tmpfs, detached. `size` as in mount(8). */
 int tree_tmpfs(const char *size, const char *mode, int *ret_tree) MUST_CHECK;
-/* The fd of the folder (or empty file) `path` below `root`, made with mode `mode` where missing. */
+/* The fd of the directory (or empty file) `path` below `root`, created with `mode` if missing. */
 int tree_place(int root, const char *path, bool dir, unsigned mode, int *ret_place,
 	struct err *err) MUST_CHECK;
 int tree_attach(int tree, int place) MUST_CHECK;

@@ -2,9 +2,9 @@
 /*
  * loop - one epoll, one heap of timers, one event at a time for the switch in main.c.
  *
- * How      Whoever registers an fd or sets a timer gives a struct loop_key: the program's own kind
- *          of event, an index into its tables and the generation of that slot. loop_next gives the
- *          key back. A stale event carries an old generation and is dropped by the receiver.
+ * How      The caller that registers an fd or sets a timer passes a struct loop_key: the program's
+ *          own kind of event, an index into its tables and the generation of that slot. loop_next
+ *          returns the key. A stale event carries an old generation and is dropped by the receiver.
  * Trust    Every program. Sees no bytes.
  * Owns     The epoll fd. Timers belong to the caller and must be cleared before they are freed.
  * Limits   LOOP_MAX_TIMERS, LOOP_MAX_IDX.

@@ -120,7 +120,7 @@ int run_places_check(const struct run_ref_seen *seen, struct err *err)
 	if (!dir)
 		return err_errno(err, -errno, "cannot read %s", path);
 	while (r == 0 && (e = dir_next(dir)))
-		if (!strchr(e->d_name, '.')) /* a name with one is not whole yet */
+		if (!strchr(e->d_name, '.')) /* the file is not complete yet */
 			r = check_file(seen, e->d_name, err);
 	if (r == 0 && errno)
 		r = err_errno(err, -errno, "cannot read %s", path);

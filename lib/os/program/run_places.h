@@ -26,9 +26,9 @@ void run_places_keep(bool (*is_known)(void *arg, const char *id), void *arg);
 /* -EPERM when one of the paths is in one of the directories. */
 int run_places_check(const struct run_ref_seen *seen, struct err *err) MUST_CHECK;
 /*
- * run_ref_check and run_places_check: before each execution. -ENOENT: the program is not there.
- * Nothing may be asked about the program before this: a guest that can write it could change the
- * answer in between.
+ * run_ref_check and run_places_check: before each execution. -ENOENT: the program does not exist.
+ * Do not inspect the program before this: a guest that can write it could change the answer in
+ * between.
  */
 int run_places_permit(const struct vault_ref *ref, struct err *err) MUST_CHECK;
 /* The same for a program without arguments. */

@@ -95,8 +95,8 @@ void run_ref_seen_done(struct run_ref_seen *seen)
 	seen->n = 0;
 }
 
-/* Who can write to a directory on the way, or owns an entry of one like /tmp, can put another
- * program in its place. The mode of a link says nothing, and a sticky directory protects our
+/* A user who can write to a directory of the path, or owns an entry of a directory like /tmp, can
+ * replace the program. The mode of a link has no meaning, and a sticky directory protects our
  * entries. */
 static bool is_safe(const struct stat *st)
 {
@@ -165,7 +165,7 @@ static int see_path(const char *text, struct run_ref_seen *seen, struct err *err
 	return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
 }
 
-/* Behind each '=' too: --file=/PATH, --set=file=/PATH. */
+/* Also after each '=': --file=/PATH, --set=file=/PATH. */
 static int see_arguments(const struct vault_ref *ref, struct run_ref_seen *seen, struct err *err)
 {
 	int r = 0;

@@ -8,7 +8,7 @@
  *          have this directory: a compromised vault can neither add a program nor change an
  *          argument. Directory 0700, files 0600, replaced in one step.
  * Trust    Written by sbxd from a request of the user, read by sbx-vault-run. A file that does not
- *          decode, or is of another serial, counts as missing.
+ *          decode, or has another serial, is treated as missing.
  * Limits   VAULT_MAX_PROGRAM, VAULT_MAX_ARGS, RUN_REF_MAX_SEEN components of a path.
  * See      run_chan.h, run_places.h, lib/base/fs/walk.h, run_ref_test.c
  */

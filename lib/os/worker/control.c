@@ -37,8 +37,8 @@ static void watch_channel(struct control *c)
 }
 
 /* The kernel counts the descriptors that all processes of the user have sent and no process has
- * received. Others may have used them up for a while, and no event tells when that is over. What
- * has no descriptor does not wait. */
+ * received. Other processes may have used up the limit, and no event reports when it is free again.
+ * Messages without a descriptor do not wait. */
 static void try_again(struct control *c)
 {
 	if (!c->is_crowded)

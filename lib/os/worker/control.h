@@ -58,7 +58,7 @@ void control_open(struct control *c, const struct control_ops *ops, struct loop 
 /* Ends the process if the keeper does not take HELLO. */
 void control_hello(struct control *c);
 /* The result of a sent message: whether the keeper has it. If not, the message is due, or the
- * keeper is gone. */
+ * keeper has exited. */
 bool control_sent(struct control *c, int r) MUST_CHECK;
 /* Calls ops.on_room when the keeper reads again, and keeps receiving. */
 void control_want_room(struct control *c);

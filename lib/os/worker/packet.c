@@ -20,7 +20,7 @@ static_assert(WORKER_MAX_FDS <= FD_MAX_PASSED, "a packet takes them all");
 #define CROWDED_STEP_MS 10
 
 /* The kernel counts the descriptors that all processes of the user have sent and no process has
- * received: others may have used them up, and no event tells when that is over. */
+ * received: others may have used up the limit, and no event reports when it is free. */
 int packet_send(int sock, const struct worker_msg *m)
 {
 	struct head h = {.kind = m->kind, .n_fds = (uint16_t)m->n_fds, .code = m->code};

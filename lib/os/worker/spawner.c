@@ -14,7 +14,7 @@
 #include "lib/base/mem.h"
 #include "worker_internal.h"
 
-/* What this spawner has started and nobody has reaped. */
+/* Children of this spawner that were not reaped. */
 static pid_t children[SPAWNER_MAX_CHILDREN];
 /* Those of them that the current question has started. */
 static pid_t latest[2];
@@ -57,7 +57,7 @@ bool spawner_has(pid_t pid)
 	return pid > 0 && find_child(pid);
 }
 
-/* ---- a child, of whoever calls ---- */
+/* ---- a child of the caller ---- */
 
 /* 0 with the exit status, or WORKER_SIGNALED and the signal; -EAGAIN while it runs. */
 int child_status(pid_t pid, int *ret_status)
@@ -152,7 +152,7 @@ static int do_spawn(const struct spawner_rules *rules, struct worker_msg *q, str
 	return 0;
 }
 
-/* The number cannot be somebody else's: the child was not reaped. */
+/* No other process can have this number: the child was not reaped. */
 static int do_child(const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	struct rd rd = rd_init(slice_of(q->body, q->n));
@@ -202,7 +202,7 @@ static void put_refusal(struct worker_msg *a, const struct err *err)
 	memcpy(a->body, err->text, a->n);
 }
 
-/* Its descriptors do not come to the broker, who is told so: a process that nobody knows must not
+/* The broker did not get the descriptors and receives an error: a process without an owner must not
  * run. */
 static int refuse_late(int sock, struct worker_msg *a)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spawner - the process that starts a broker's jailed children when it is asked to.
+ * spawner - the process that starts a broker's jailed children on request.
  *
  * How      spawner_start forks before the broker seals itself. The fork keeps one socket, a pidfd
- *          of the broker and nothing else of its descriptors, and answers one question at a time:
+ *          of the broker and nothing else of its descriptors, and handles one request at a time:
  *          start a program that is in the list, with mounts from below the listed directories;
- *          kill, reap or look at a child that it started; or an own kind of the program, which does
- *          one fixed thing with what the fork remembers from before. It ends with the broker (it
- *          watches the pidfd; the parent-death signal of a broker that Landlock keeps from
- *          signalling does not come), and its jailed children die with it. It has no_new_privs and
- *          a list of refused system calls (jail_broker_spawner), as has everything that it starts,
- *          unless the rules say keeps_privileges.
- * Trust    The broker may have been taken over: packets are bounded and strictly decoded, and a bad
- *          one ends the spawner. It reads nothing else.
- * Owns     The table of its children. It reaps them, when it is asked to.
+ *          kill, reap or inspect a child that it started; or a request type of the program, which
+ *          does one fixed thing with state from before the fork. It exits with the broker (it
+ *          watches the pidfd; a broker that Landlock prevents from signaling sends no parent-death
+ *          signal), and its jailed children die with it. It has no_new_privs and a list of refused
+ *          system calls (jail_broker_spawner), as has everything that it starts, unless the rules
+ *          have keeps_privileges.
+ * Trust    The broker may have been compromised: packets are bounded and strictly decoded, and a
+ *          bad one ends the spawner. It reads nothing else.
+ * Owns     The table of its children. It reaps them on request.
  * Limits   SPAWNER_MAX_CHILDREN; those of worker.h.
  * Never    Starts a program that is not in spawner_rules, signals a process that it did not start,
- *          or takes a path outside of the listed directories.
+ *          or uses a path outside of the listed directories.
  * See      worker.h, worker_test.c, src/keeper/worker/hands.h, src/sbxd/hands/hands.h
  */
 #pragma once
@@ -54,9 +54,9 @@ int spawner_pidfd(void);
 /* The broker's last step, and for tests: the spawner and what it started end. */
 void spawner_stop(void);
 
-/* For spawner_rules.own: a child that the broker may kill, reap and look at from now on. */
+/* For spawner_rules.own: a child that the broker may kill, reap and inspect from now on. */
 int spawner_keep(pid_t pid, struct err *err) MUST_CHECK;
-/* Kills and reaps it: the broker is not told of it. */
+/* Kills and reaps the child; the broker gets no notice. */
 void spawner_drop(pid_t pid);
 /* Whether it is one that was not reaped yet. */
 bool spawner_has(pid_t pid);

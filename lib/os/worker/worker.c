@@ -82,7 +82,7 @@ static void become_spawner(const struct spawner_rules *rules, int sock, pid_t br
 	(void)sigprocmask(SIG_SETMASK, &set, NULL);
 	(void)prctl(PR_SET_NAME, "sbx-spawner");
 	own.sock = own.pidfd = -1;
-	own.pid = 0; /* it does itself what the broker asks for */
+	own.pid = 0; /* runs the broker's requests itself */
 	_exit(spawner_serve(rules, SOCK_FD, BROKER_FD));
 }
 
@@ -155,7 +155,7 @@ int worker_ask(struct worker_msg *m, struct err *err)
 		r = -EBADMSG;
 	}
 	if (r < 0) {
-		/* Nobody knows what it does now: it ends, and what it started with it. */
+		/* Its state is unknown: it is killed, and its children with it. */
 		fd_close(&own.sock);
 		(void)syscall(SYS_pidfd_send_signal, own.pidfd, SIGKILL, NULL, 0);
 		return err_errno(err, r, "the spawner is not responding");

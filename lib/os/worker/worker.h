@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker - jailed children of a program that may not start any itself.
+ * worker - jailed children of a program that cannot start programs itself.
  *
  * How      A broker (sbx-keeper, sbxd) forks a spawner (spawner.h) before it reads the first byte
- *          of anybody, and gives up exec, namespaces and most files afterwards. The functions here
- *          ask that spawner, one packet for each question and one for each answer; descriptors
- *          travel with them. In a program without a spawner they do the same work directly. A child
- *          is known by its pidfd, which the broker can watch. Its parent is the spawner, so the
- *          broker does not wait for it: worker_reap asks for the exit status.
- * Trust    Runs in the broker. The spawner is our own process; its answers are checked all the
- *          same.
+ *          of input, and gives up exec, namespaces and most files afterwards. The functions here
+ *          send requests to that spawner: one packet for each request and one for each answer, with
+ *          descriptors. In a program without a spawner they do the same work directly. A child is
+ *          known by its pidfd, which the broker can watch. Its parent is the spawner, so the broker
+ *          does not wait for it: worker_reap requests the exit status.
+ * Trust    Runs in the broker. The spawner is our own process; its answers are checked anyway.
  * Owns     One connection to one spawner for each process. A struct jail_child is the caller's.
  * Limits   WORKER_ANSWER_MS for an answer; a spawner that takes longer is killed, and its children
- *          with it. From Landlock 6 on a sealed broker may not signal it: there the spawner ends by
- *          the end of its socket, after the question that it hangs in. WORKER_MAX_BODY bytes,
+ *          with it. From Landlock 6 on a sealed broker cannot signal it: the spawner then exits
+ *          when its socket is closed, after the current request. WORKER_MAX_BODY bytes,
  *          WORKER_MAX_FDS descriptors.
  * See      spawner.h, worker_test.c
  */
@@ -59,8 +58,8 @@ void worker_kill(const struct jail_child *child);
 /* Waits until it has ended (at most JAIL_START_TIMEOUT_MS) and gives its exit status, -1 when there
  * is none. Closes nothing. */
 int worker_reap(const struct jail_child *child);
-/* Does not wait: the exit status, or WORKER_SIGNALED and the signal that ended it. -EAGAIN while it
- * runs, -ESRCH when the spawner did not start it or has said so already. */
+/* Does not wait: the exit status, or WORKER_SIGNALED and the signal that killed it. -EAGAIN while
+ * it runs, -ESRCH if the spawner did not start it or has already reported it. */
 int worker_status(pid_t pid) MUST_CHECK;
 /* All of it: SIGKILL, the wait, its descriptors. */
 void worker_end(struct jail_child *child);

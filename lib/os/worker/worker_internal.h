@@ -11,7 +11,7 @@
 #define PLAN_MAX_ARGS 256
 #define PLAN_MAX_MOUNTS 256
 
-/* A plan that was decoded: its strings lie in the message, its descriptors are the message's. */
+/* A plan that was decoded: its strings are in the message, its descriptors are the message's. */
 struct plan_box {
 	struct jail_plan plan;
 	char *argv[PLAN_MAX_ARGS + 1];
