@@ -163,8 +163,8 @@ static int parse_head(struct answer *a)
 	return a->status >= 100 && a->status <= 599 ? 0 : -EPROTO;
 }
 
-/* Byte by byte near the end of the head is not needed: only a 101 has foreign bytes behind it, and
- * the guest speaks only after our SPEC. */
+/* Byte by byte near the end of the head is not needed: only a 101 is followed by other bytes, and
+ * the guest sends only after our SPEC. */
 static int read_answer(int fd, const struct call *call, struct answer *a, uint64_t until)
 {
 	char *end = NULL;
@@ -190,7 +190,7 @@ static int read_answer(int fd, const struct call *call, struct answer *a, uint64
 	return 0;
 }
 
-/* What sbxd says about a failure, as errno, sentence and hint. */
+/* The failure that sbxd reports, as errno, message and hint. */
 static int take_error(const struct answer *a, const json_t *answer, struct problem *p)
 {
 	const json_t *e = json_object_get(answer, "error");

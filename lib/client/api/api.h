@@ -2,12 +2,12 @@
 /*
  * api - calls to sbxd: one HTTP/1.1 request, one JSON answer, on the Unix socket of this user.
  *
- * How      api_call connects, starts sbxd when nobody answers (daemon.h), sends and waits at most
- *          its time. api_stream asks for an exec stream and hands the connection over. At the
- *          first call of a process the build of sbxd is compared with our own, and an sbxd of
- *          another build is replaced; sandboxes do not notice.
- * Trust    sbxd is the same user's; its answers are bounded all the same, and texts in them may be
- *          a guest's.
+ * How      api_call connects, starts sbxd if it does not run (daemon.h), sends the request and
+ *          waits until the timeout. api_stream requests an exec stream and returns the connection.
+ *          At the first call of a process the build of sbxd is compared with our own, and an sbxd
+ *          of another build is replaced; sandboxes do not notice.
+ * Trust    sbxd is the same user's; its answers are bounded anyway, and texts in them may be a
+ *          guest's.
  * Owns     The JSON of an answer belongs to the caller (api_json_free through AUTO_JSON).
  * Limits   API_MAX_ANSWER, API_TIMEOUT_MS, API_TRIES.
  * See      proto/PROTOCOL.api
@@ -37,10 +37,10 @@ typedef int api_tick_fn(void *arg);
  * is lost. After -EINTR *ret_answer may be set: the answer was on its way. */
 int api_call_whole(const char *method, const char *path, json_t *body, unsigned timeout_ms,
 	api_tick_fn *tick, void *arg, json_t **ret_answer, struct problem *p) MUST_CHECK;
-/* As api_call, with a descriptor that goes along; it stays the caller's, or -1. */
+/* As api_call, with a descriptor to pass, which stays the caller's, or -1. */
 int api_call_passing(const char *method, const char *path, json_t *body, int pass_fd,
 	unsigned timeout_ms, json_t **ret_answer, struct problem *p) MUST_CHECK;
-/* As api_call, and never starts or replaces sbxd: -ECONNREFUSED when it is not there. */
+/* As api_call, and never starts or replaces sbxd: -ECONNREFUSED if it does not run. */
 int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t **ret_answer,
 	struct problem *p) MUST_CHECK;
 /* Gives the connected fd after 101, at the first byte of the stream. */

@@ -28,7 +28,7 @@ static const char *root_of(const struct places *p, const char *path)
 	return found;
 }
 
-/* The last component, a link: one of /proc leads to an open file, perhaps one without a name. */
+/* The last component, a link: a link in /proc points to an open file, which may have no name. */
 static bool is_last_followed(const struct places *p, const struct walk *w, const char *next)
 {
 	struct stat st;

@@ -56,7 +56,7 @@ char *daemon_helper_path(const char *name)
 	return access(beside, X_OK) == 0 ? TAKE(beside) : TAKE(installed);
 }
 
-/* Another user's process may listen where other users can write. It gets no request of ours. */
+/* Another user's process may listen where other users can write. It gets no request. */
 static int try_connect(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -98,7 +98,7 @@ int daemon_try(struct problem *p)
 	return fd < 0 ? say_no_connection(fd, path, p) : fd;
 }
 
-/* In the child: a session of its own, nothing of ours open, its messages in the log file. */
+/* In the child: a new session, no inherited descriptors, messages in the log file. */
 static void become_sbxd(const char *program, const char *log)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, NULL), *state = xasprintf("--state=%s", dir);
@@ -113,7 +113,7 @@ static void become_sbxd(const char *program, const char *log)
 		_exit(127);
 	if (close_range(3, ~0u, 0) < 0 || chdir("/") < 0)
 		_exit(127);
-	/* keys and tokens of this shell are no business of a process that stays */
+	/* a long-running process must not get keys and tokens of this shell */
 	(void)keepenv_pick(env);
 	(void)execve(program, (char *const *)argv, env);
 	_exit(127);
@@ -152,7 +152,7 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 		if (fd >= 0)
 			return fd;
 		if (waitpid(pid, &status, WNOHANG) == pid)
-			break; /* somebody else's sbxd may have the socket: one last look */
+			break; /* another sbxd may have the socket: try once more */
 		if (!said && clock_mono_ms() >= began + DAEMON_SLOW_MS) {
 			ui_note("waiting for sbxd to start");
 			said = true;
@@ -168,7 +168,7 @@ static int start_and_connect(const char *socket_path, struct problem *p)
 	return say_no_start(program, log, status, p);
 }
 
-/* Bounded: whoever holds the lock is itself bounded by DAEMON_START_MS. */
+/* Limited: the holder of the lock is itself limited by DAEMON_START_MS. */
 static int take_lock(struct problem *p)
 {
 	AUTO_FREE char *path = paths_get(PATHS_RUNTIME, "sbxd.start.lock");
@@ -213,7 +213,7 @@ static int open_sbxd(void)
 	return (int)syscall(SYS_pidfd_open, (pid_t)api_int(v, "pid"), 0);
 }
 
-/* The socket goes before the process does, and the next sbxd needs its lock. */
+/* The socket is removed before the process exits, and the next sbxd needs its lock. */
 int daemon_stop(struct problem *p)
 {
 	AUTO_CLOSE int pidfd = open_sbxd();
@@ -236,7 +236,8 @@ static bool has_same_trace(const json_t *version)
 	return !getenv("SBX_TRACE") || strcmp(api_str(version, "trace"), trace_words()) == 0;
 }
 
-/* Restarting sbxd is safe at any time: keepers go on and are adopted again. 1 if it was stopped. */
+/* Restarting sbxd is safe at any time: keepers keep running and are adopted. 1 if it was
+ * stopped. */
 static int replace_other_build(struct problem *p)
 {
 	AUTO_JSON json_t *v = NULL;
@@ -274,7 +275,7 @@ int daemon_connect(struct problem *p)
 	fd = connect_or_start(p);
 	if (fd < 0 || checked)
 		return fd;
-	checked = true; /* once: a helper folder that holds another build must not make a loop */
+	checked = true; /* once: a helper directory that holds another build must not make a loop */
 	r = replace_other_build(p);
 	fd_close(&fd);
 	/* The first connection was to one that died before the second. */

@@ -3,14 +3,14 @@
  * out_place - where a file that the user names is written or read, without links that a guest could
  * have created.
  *
- * How      out_place_find asks sbxd for all workspaces and resolves the path with cp_dest.h. In a
+ * How      out_place_find gets all workspaces from sbxd and resolves the path with cp_dest.h. In a
  *          workspace the directory of the file is opened with openat2, which follows no link, and
- *          `path` leads through that descriptor: the guest cannot replace it afterwards. A path
- *          that ends outside of workspaces is given back resolved: the kernel would read `..`
- *          behind a planted link in another way. out_place_open_source opens a file to read it. In
- *          a workspace that a guest can write, the file is opened beneath the workspace's root
- *          without links, and must be a regular file. Elsewhere it may be a link, a pipe or a
- *          terminal: these are the user's own.
+ *          `path` goes through that descriptor: the guest cannot replace it afterwards. A path that
+ *          ends outside of workspaces is given back resolved: the kernel would resolve `..` after a
+ *          planted link differently. out_place_open_source opens a file to read it. In a workspace
+ *          that a guest can write, the file is opened beneath the workspace's root without links,
+ *          and must be a regular file. Elsewhere it may be a link, a pipe or a terminal: these are
+ *          the user's own.
  * Trust    Runs in sbx and sbx-prove. The path is the user's; directories in workspaces are the
  *          guest's.
  * Owns     out_place_done closes the directory and frees the path.

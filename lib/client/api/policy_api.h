@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_api - changing the policy through sbxd, and saying what came of it.
+ * policy_api - changes the policy through sbxd, and prints the result.
  *
- * How      One call each; what the answer says about other rules and about sandboxes that have not
- *          taken the change goes to stderr. create and run use the same calls for their own rules,
- *          and policy_require before they make a sandbox.
+ * How      One call each; notes about other rules, and about sandboxes that have not applied the
+ *          change, go to stderr. create and run use the same calls for their own rules, and
+ *          policy_require before they create a sandbox.
  * Trust    The user's arguments; texts in answers are printed through ui.h.
  * Owns     JSON answers belong to the caller.
  * Limits   POLICY_TIMEOUT_MS for a change.
@@ -38,13 +38,13 @@ int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p) MUS
 /* What a new rule overrides, or what keeps it from having an effect. */
 void policy_say_conflicts(const json_t *answer);
 void policy_say_not_taken(const json_t *answer);
-/* Sets the preset and says so on `out`. lock: with deny-all only. */
+/* Sets the preset and prints it to `out`. lock: with deny-all only. */
 int policy_set_preset(const char *preset, bool lock, FILE *out, struct problem *p) MUST_CHECK;
-/* Asks which one; NULL when none was chosen. Only when ui_can_ask(). */
+/* Prompts for a preset; NULL if none was chosen. Only when ui_can_ask(). */
 const char *policy_ask_preset(void);
 
 bool policy_is_there(void);
-/* When there is no policy: asks once on a terminal, else fails with the command to type. */
+/* When there is no policy: prompts once on a terminal, else fails with the command to run. */
 int policy_require(struct problem *p) MUST_CHECK;
 /* A word for a shell, in quotes when it needs them; on the heap. */
 char *policy_shell_word(const char *s);

@@ -31,6 +31,6 @@ struct policy_diff {
 
 #define POLICY_DIFF_LINES 10
 
-/* By what the rules say: ids, origins and times of making do not count. */
+/* Compares the content of rules: ids, origins and creation times are ignored. */
 void policy_diff_make(const struct rules *old, const struct rules *new, struct policy_diff *ret);
 void policy_diff_done(struct policy_diff *d);

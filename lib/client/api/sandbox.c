@@ -160,7 +160,7 @@ static int wait_for_it(const char *ref, json_t **s, struct problem *p)
 	return sandbox_is(*s, "running") ? 0 : say_not_running(*s, p);
 }
 
-/* Ctrl-C ends the waiting, not the sandbox: whoever typed it is told. */
+/* Ctrl-C stops the waiting, not the sandbox: a message is printed. */
 static int wait_until_running(const char *ref, json_t **s, struct problem *p)
 {
 	struct sigaction catch = {.sa_handler = on_interrupt}, old;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox - what several verbs do with sandboxes: look one up, start it and wait, make it, end it.
+ * sandbox - operations of several verbs: find, create, start and stop a sandbox.
  *
  * How      Thin over api.h. Waiting shows progress on a terminal and is bounded by
- *          SANDBOX_START_MS; a start with software emulation says so every time.
+ *          SANDBOX_START_MS; a start with software emulation prints a warning every time.
  * Trust    As api.h.
  * Owns     JSON objects belong to the caller.
  * Limits   SANDBOX_START_MS, SANDBOX_STOP_MS.

@@ -76,7 +76,7 @@ static void become_follow(const struct follow *f, int pipe_fd)
 struct reader {
 	const struct follow *f;
 	pid_t pid;
-	uint64_t late, since; /* when it must have ended; when it was asked to */
+	uint64_t late, since; /* deadline of its exit; when it got SIGTERM */
 	char line[FOLLOW_MAX_LINE];
 	size_t n;
 };
@@ -99,7 +99,7 @@ static void take_follow(struct reader *r, const char *p, size_t n)
 			r->line[r->n++] = *p;
 }
 
-/* Asked once after a signal or its time, made to when it does not listen. */
+/* Terminated after a signal or the timeout; killed if it does not exit. */
 static void press_follow(struct reader *r)
 {
 	uint64_t now = clock_mono_ms();
@@ -136,7 +136,7 @@ static void read_lines(struct reader *r, int fd)
 		end_line(r);
 }
 
-/* It has closed its lines and ends by itself, or is made to. */
+/* It has closed its output and exits, or is killed. */
 static int wait_for(struct reader *r)
 {
 	const struct timespec pause = {.tv_nsec = TICK_MS * 100000};

@@ -3,9 +3,9 @@
  * follow - runs one program and reads its lines while it works.
  *
  * How      The lines come from one descriptor of the program (1: its output and its errors
- *          together, or 3: progress). After follow_catch, Ctrl-C and its like end the program and
- *          not us, so that what was begun can be cleaned up; follow_caught says that it happened.
- * Trust    The lines may come from a guest or a registry: ui_clean has made them harmless.
+ *          together, or 3: progress). After follow_catch, Ctrl-C and similar signals stop the
+ *          program and not sbx, so that sbx can clean up; follow_caught reports the signal.
+ * Trust    The lines may come from a guest or a registry: ui_clean removes control characters.
  * Owns     The program while it runs; none is left behind.
  * Limits   FOLLOW_MAX_LINE bytes a line, the rest is dropped; FOLLOW_MAX_MS for a run that names no
  *          other time; FOLLOW_END_MS for an end after that or after a signal; max_bytes of output.
@@ -30,14 +30,14 @@ struct follow {
 	int in_fd;		 /* its input; -1: none */
 	int out_fd;		 /* its output when lines is 3; -1: our stderr */
 	uint64_t max_bytes;	 /* of any file that it writes; 0: no limit */
-	uint64_t max_ms;	 /* then it is ended; 0: FOLLOW_MAX_MS */
-	follow_line_fn *fn;	 /* NULL: nobody looks */
+	uint64_t max_ms;	 /* timeout; 0: FOLLOW_MAX_MS */
+	follow_line_fn *fn;	 /* NULL: output is ignored */
 	void *arg;
 };
 
-/* The status, 128 + the signal that ended it, or -errno; -ETIMEDOUT when it took too long. */
+/* The status, 128 + the signal that killed it, or -errno; -ETIMEDOUT when it took too long. */
 int follow_run(const struct follow *f, struct err *err) MUST_CHECK;
 void follow_catch(void);
 bool follow_caught(void);
-/* For the cleaning up: what is pressed now disturbs nobody. */
+/* For the cleanup: ignores keys that send a signal. */
 void follow_ignore(void);

@@ -3,9 +3,9 @@
  * opt - the options of a verb, read by one table.
  *
  * How      A verb lists its options as struct opt_def rows. opt_parse takes short clusters (-it),
- *          `-m4g`, `-m 4g`, `--name x`, `--name=x`, options after positionals, and `--`, behind
- *          which everything is kept apart in `rest`. A verb that runs somebody else's command line
- *          (exec) stops taking options after its first positionals.
+ *          `-m4g`, `-m 4g`, `--name x`, `--name=x`, options after positionals, and `--`; arguments
+ *          after `--` are in `rest`. A verb that runs another command line (exec) stops taking
+ *          options after its first positionals.
  * Trust    The user's own arguments.
  * Owns     struct opts points into argv and owns only its lists; opts_done frees those.
  * Limits   OPT_MAX_DEFS options a verb.
@@ -39,7 +39,7 @@ struct opts {
 	char **argv;			      /* all words, as opt_parse got them */
 	struct opt_list values[OPT_MAX_DEFS]; /* by row; a flag that was given has n > 0 */
 	struct opt_list args;
-	struct opt_list rest; /* behind `--` */
+	struct opt_list rest; /* after `--` */
 	bool has_rest;
 };
 

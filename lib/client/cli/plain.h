@@ -2,7 +2,7 @@
 /*
  * plain - the output of a terminal program as lines of text.
  *
- * How      Bytes come in pieces. Escape sequences are left out, a carriage return ends a line as a
+ * How      Bytes come in pieces. Escape sequences are removed, a carriage return ends a line as a
  *          newline does, and each line goes through ui_clean to stdout.
  * Trust    Any bytes, from a guest. Nothing that a terminal would obey is printed.
  * Limits   A line of PLAIN_MAX_LINE bytes is printed in parts.

@@ -17,7 +17,7 @@ static bool is_roots(const char *dir)
 	       (!(st.st_mode & 022) || (st.st_mode & S_ISVTX));
 }
 
-/* Where the entry leads, on the heap; NULL when somebody but root can change that. */
+/* The target of the entry, on the heap; NULL if another user than root can change it. */
 static char *find_safe(const char *entry)
 {
 	AUTO_FREE char *real = entry[0] == '/' ? realpath(entry, NULL) : NULL;

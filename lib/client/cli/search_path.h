@@ -3,7 +3,7 @@
  * search_path - the directories in which the scripts of sbx find their programs.
  *
  * How      The entries of PATH that are absolute and that, like every directory above them, root
- *          alone can change; links are followed first. Debian's own directories come behind them. A
+ *          alone can change; links are followed first. Debian's own directories come after them. A
  *          guest that can write a workspace puts a program named `sed` into the virtual environment
  *          or node_modules/.bin there; when that directory is in the PATH of the user, `sbx prove`
  *          and `sbx template build` would run it on the host.

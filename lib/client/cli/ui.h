@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ui - what a person sees: messages, colours, a progress bar, questions.
+ * ui - output for people: messages, colors, a progress bar, prompts.
  *
  * How      Results go to stdout, everything else to stderr. Colours and progress only when that is
- *          a terminal and NO_COLOR is not set (for colours). Questions need stdin and stderr to be
- *          terminals; ui_can_ask says so.
+ *          a terminal and NO_COLOR is not set (for colours). Prompts need stdin and stderr to be
+ *          terminals; ui_can_ask checks that.
  * Trust    Texts may come from sbxd and, through it, from a guest: ui_clean makes control
  *          characters and escape sequences harmless before they are printed.
  * Owns     One static struct: whether there is a terminal, what the bar shows.

@@ -24,8 +24,8 @@
 #define NOTIFY_FD 3
 #define ROOM_FD 4
 
-/* Which arguments are names, each beside the folder it is looked up in. symlinkat's first one is
- * contents, not a name. */
+/* Which arguments are names, each with the directory it is looked up in. The first argument of
+ * symlinkat is content, not a name. */
 static const struct name_args {
 	int nr;
 	int at[2], name[2]; /* -1: none */
@@ -112,7 +112,7 @@ static int read_name(pid_t pid, uint64_t addr, char buf[PATH_MAX])
 	return -ENAMETOOLONG;
 }
 
-/* What cannot be read cannot be allowed. Names without a folder's fd are virtiofsd's own. */
+/* What cannot be read cannot be allowed. Names without a directory's fd are virtiofsd's own. */
 static bool is_hidden(const struct seccomp_notif *req, const char *const *globs, size_t n)
 {
 	static char name[PATH_MAX];
@@ -144,7 +144,7 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct 
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (!(p.revents & POLLIN))
-		return 1; /* nobody is left in the filter */
+		return 1; /* no process is left in the filter */
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	resp.id = req.id;

@@ -5,12 +5,12 @@
  * How      virtiofsd runs with a seccomp filter that sends its calls with a name to a listener
  *          (jail_plan.notify_paths). hide_start forks a supervisor that holds the listener, reads
  *          the name from virtiofsd's memory, checks that the call still waits, and answers EACCES
- *          when the last component matches a glob, else lets the call go on. A process of its own,
- *          so that a guest that asks for a million names costs the keeper nothing.
+ *          when the last component matches a glob, else lets the call continue. It is a separate
+ *          process, so that a guest that looks up a million names costs the keeper nothing.
  * Trust    The bytes of a name are the guest's, at most PATH_MAX of them. virtiofsd copies requests
  *          out of guest memory before it acts, so the guest cannot change a name after the check.
- * Owns     The supervisor is sealed (JAIL_HIDE) and dies with the keeper or with virtiofsd. When it
- *          is gone, every such call fails: closed.
+ * Owns     The supervisor is sealed (JAIL_HIDE) and dies with the keeper or with virtiofsd. After
+ *          its exit every such call fails (fail closed).
  * Limits   SHARE_MAX_HIDE globs.
  * See      share.h, hide_test.c, share_test.c, share_vm_test.c
  */

@@ -21,5 +21,5 @@
 #include "lib/base/err.h"
 
 /* `outer` is a prefix of `path`; both are absolute paths below `root`, a descriptor of the tree.
- * Each directory strictly between them becomes a mount point of its own. */
+ * Each directory strictly between them becomes a mount point. */
 int hold_above(int root, const char *outer, const char *path, struct err *err) MUST_CHECK;

@@ -33,7 +33,7 @@ int room_next(const struct room *r, struct room_wait *ret)
 	if (poll(&p, 1, 0) <= 0)
 		return -EAGAIN;
 	if (!(p.revents & POLLIN))
-		return -EPIPE; /* nobody is left in the filter */
+		return -EPIPE; /* no process is left in the filter */
 	if (ioctl(r->fd, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
 		return errno == ENOENT || errno == EINTR ? -EAGAIN : -errno;
 	*ret = (struct room_wait){.id = req.id, .number = (unsigned)req.data.args[0]};
@@ -45,7 +45,7 @@ void room_go_on(const struct room *r, uint64_t id)
 	struct seccomp_notif_resp resp = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
 	const char byte = 0;
 
-	/* It may be gone: then nobody waits. */
+	/* The process may have exited: then nothing waits. */
 	if (r->is_socket)
 		(void)!send(r->fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	else

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * room - lookups of virtiofsd that wait until the guest has let files go.
+ * room - lookups of virtiofsd that wait until the guest has forgotten files.
  *
  * How      virtiofsd opens a descriptor for each file that the guest knows and keeps it until the
  *          guest forgets the file. The kernel gives the lowest free number, so a number in the last
- *          quarter of the limit says that three quarters are taken. Right after the open comes a
+ *          quarter of the limit means that three quarters are in use. Right after the open comes a
  *          statx of the new descriptor; there a seccomp filter sends virtiofsd to a listener
- *          (jail_plan.notify_full) and it waits. Below that number nothing is slower and nobody is
- *          woken. Who owns the share takes the lookup (room_next), asks the guest to forget what it
- *          does not use, and lets it go on (room_go_on). FORGET comes on a queue and a thread of
- *          its own, so it is carried out while a lookup waits. With hidden names the supervisor
- *          (hide.h) has the listener; it asks over a socket pair and waits for the answer,
- *          ROOM_WAIT_MS at most.
- * Trust    Numbers of the kernel, chosen by virtiofsd; one that was taken over can send as many as
- *          it likes, each of which costs a message. No decision hangs on them.
+ *          (jail_plan.notify_full) and it waits. Below that number there is no cost. The owner of
+ *          the share takes the lookup (room_next), makes the guest forget unused files, and lets
+ *          the lookup continue (room_go_on). FORGET has a separate queue and thread, so it is
+ *          handled while a lookup waits. With hidden names the supervisor (hide.h) has the
+ *          listener; it sends a request over a socket pair and waits for the answer, ROOM_WAIT_MS
+ *          at most.
+ * Trust    Numbers of the kernel, chosen by virtiofsd; a compromised one can send any number of
+ *          them, each of which costs a message. No decision depends on them.
  * Limits   ROOM_WAIT_MS.
- * Never    Answers with an error: a lookup goes on in every case, and fails by itself (EMFILE) when
- *          the limit is reached.
+ * Never    Answers with an error: a lookup continues in every case, and fails with EMFILE if the
+ *          limit is reached.
  * See      share.h, src/keeper/machine/crowd.c, room_test.c
  */
 #pragma once
@@ -43,7 +43,7 @@ struct room_wait {
 
 /* The supervisor's side. */
 struct room_ask {
-	int sock; /* -1: nobody to ask */
+	int sock; /* -1: none */
 	unsigned full_at;
 };
 
@@ -52,5 +52,5 @@ int room_next(const struct room *r, struct room_wait *ret) MUST_CHECK;
 void room_go_on(const struct room *r, uint64_t id);
 
 int room_pair(struct room *ret_room, struct room_ask *ret_ask, struct err *err) MUST_CHECK;
-/* Asks and waits, when the notification is about room. */
+/* Sends a request and waits, if the notification is about room. */
 void room_ask(const struct room_ask *a, const struct seccomp_notif *req);

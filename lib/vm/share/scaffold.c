@@ -17,7 +17,7 @@
 
 /* ---- guest paths ---- */
 
-/* Places of the guest that a workspace must not replace: the folder itself, or all below it. */
+/* Places of the guest that a workspace must not replace: the directory itself, or all below it. */
 static const struct forbidden {
 	const char *path;
 	bool below;
@@ -107,7 +107,7 @@ static int path_of(int fd, char *buf, size_t size)
 	return 0;
 }
 
-/* The history of an agent is in sbx's state directory and is shared all the same. */
+/* The history of an agent is in sbx's state directory and is shared anyway. */
 static bool is_history(const struct share_mount *m, const char *real)
 {
 	AUTO_FREE char *history = paths_get(PATHS_STATE, "history");

@@ -2,16 +2,15 @@
 /*
  * scaffold - the tree that virtiofsd serves: checked host paths bound at their guest paths.
  *
- * How      scaffold_pin opens and checks every mount of a share_config in the spawner, sorts
- *          them so that parents come before what lies in them, and scaffold_build binds them below
- *          a tmpfs at SCAFFOLD_SOURCE in the child.
- *          A workspace inside a writable one keeps its place: what is between them is held
- *          (hold.h). Where a workspace contains one of sbx's own directories, an empty read-only
- *          directory covers it, and is held in the same way.
- * Trust    The user's own paths, checked; folders may change between the two steps, which the
+ * How      scaffold_pin opens and checks every mount of a share_config in the spawner, sorts them
+ *          so that parents come before their children, and scaffold_build binds them below a tmpfs
+ *          at SCAFFOLD_SOURCE in the child. A workspace inside a writable one keeps its place: what
+ *          is between them is held (hold.h). Where a workspace contains one of sbx's own
+ *          directories, an empty read-only directory covers it, and is held in the same way.
+ * Trust    The user's own paths, checked; directories may change between the two steps, which the
  *          comparison of device and inode turns into an error.
  * Owns     The pins' fds and paths, until scaffold_done.
- * Never    Makes anything in a workspace (except a directory of sbx's own, which must exist to be
+ * Never    Creates anything in a workspace (except a directory of sbx, which must exist to be
  *          covered), follows a symlink below a guest path.
  * See      share.h, place.h, hold.h, lib/os/jail/tree.h
  */
@@ -43,5 +42,5 @@ int scaffold_pin(
 	const struct share_config *cfg, struct scaffold *ret_s, struct err *err) MUST_CHECK;
 int scaffold_build(const struct scaffold *s, int new_root, struct err *err) MUST_CHECK;
 void scaffold_done(struct scaffold *s);
-/* Whether a workspace may lie at this absolute path of the guest. */
+/* Whether a workspace can be at this absolute path of the guest. */
 int scaffold_check_guest(const char *guest, struct err *err) MUST_CHECK;

@@ -31,7 +31,7 @@ static const struct program {
 	{"/usr/libexec/qemu/virtiofsd", FLAVOUR_C}, /* other distributions */
 };
 
-/* Its libraries; gone once it has entered its own sandbox. */
+/* Its libraries; unmounted when it has entered its own sandbox. */
 static const struct jail_mount libraries[] = {
 	{"/usr/lib", "/usr/lib", 0},
 	{"/lib", "/lib", JAIL_MOUNT_OPTIONAL},
@@ -40,12 +40,12 @@ static const struct jail_mount libraries[] = {
 	{"/etc/ld.so.cache", "/etc/ld.so.cache", JAIL_MOUNT_OPTIONAL},
 };
 
-/* cache=auto and no write-back: the host's changes are seen and the guest's are there at once.
- * cache=auto lets the guest believe names and sizes for 1 s; with timeout=0.5 a slow guest took
- * twice the time for `git status` (docs/figures.md). Submounts are announced, so that equal
- * inode numbers of two workspaces stay apart. No xattr: the guest must not read or set what host
- * programs believe. readdirplus would look up hidden names while listing, and fail the whole
- * list. */
+/* cache=auto and no write-back: changes of the host are seen, and changes of the guest are on the
+ * host immediately. cache=auto lets the guest cache names and sizes for 1 s; with timeout=0.5 a
+ * slow guest took twice the time for `git status` (docs/figures.md). Submounts are announced, so
+ * that equal inode numbers of two workspaces stay apart. No xattr: the guest must not read or set
+ * what host programs believe. readdirplus would look up hidden names while listing, and fail the
+ * whole list. */
 static size_t c_options(const struct share_config *cfg, const char **argv)
 {
 	size_t n = 0;

@@ -6,22 +6,22 @@
  *          open fd, starts virtiofsd in the jail and, in its mount namespace, builds a read-only
  *          tree of empty 0555 stubs in which each workspace is bound at its guest path (parents
  *          before children, :ro ones read-only with everything below). The child opens each path
- *          again and compares device and inode, since a mount is copied from the own namespace.
- *          The vhost-user socket is made inside the child's own net namespace and connected there:
- *          nobody else can ever name it.
+ *          again and compares device and inode, since a mount is copied from the own namespace. The
+ *          vhost-user socket is created and connected inside the child's own net namespace: no
+ *          other process can name it.
  * Locks    Guest-local unless share_config.locks. C virtiofsd answers EOPNOTSUPP to every lock
  *          request that may wait, so with remote locks flock() and F_SETLKW fail in the guest (Go,
  *          Gradle, apt use them). Rust virtiofsd has no remote locks: share_start refuses the flag.
  * Hide     Every call of virtiofsd with a name from the guest is shown to a supervisor process
  *          (hide.h), which answers EACCES when the name matches a glob. It is decided by name at
  *          each call, so it holds when the host replaces the file, and against guest root, whose
- *          raw requests end in the same calls. Not against a virtiofsd that was taken over, nor
+ *          raw requests end in the same calls. Not against a virtiofsd that was compromised, nor
  *          for a file the guest had open before it got a hidden name. Names stay listed.
  * Special  Unless share_config.special_files virtiofsd's filter refuses FIFOs and sockets (EPERM).
  * Room     virtiofsd holds a descriptor for each file that the guest knows, and the host may allow
  *          it few. With share_config.room the caller hears when they get few (room.h).
  * Links    No symbolic link in a host path is followed: a guest could have made it (place.h).
- * Trust    Runs in keeper. Host paths are the user's own; folders may change under us.
+ * Trust    Runs in keeper. Host paths are the user's own; directories may change under us.
  * Owns     struct share: two processes, the vhost-user fd. Everything dies with the keeper.
  * Limits   SHARE_MAX_MOUNTS, SHARE_MAX_HIDE.
  * See      place.h, scaffold.h, hide.h, room.h, share_test.c, share_vm_test.c
@@ -36,7 +36,7 @@
 #define SHARE_TAG "sbx"
 
 struct share_mount {
-	const char *host;  /* absolute, without symbolic links; a folder or a single file */
+	const char *host;  /* absolute, without symbolic links; a directory or a single file */
 	const char *guest; /* absolute, normalised; NULL: same as host */
 	bool ro;
 	bool own; /* may be an agent's history, which is in sbx's state directory */
@@ -57,7 +57,7 @@ struct share_config {
 };
 
 struct share {
-	struct jail_child child;  /* watch child.pidfd: when it ends, the share is gone */
+	struct jail_child child;  /* watch child.pidfd: its exit ends the share */
 	struct jail_child hidden; /* the supervisor; pidfd -1 without hide. Its end breaks the
 				   * share, closed: every name is refused then */
 	struct room room; /* watch room.fd (-1 without share_config.room): lookups that wait */

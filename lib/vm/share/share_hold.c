@@ -21,7 +21,7 @@
 #include "lib/base/str.h"
 #include "share.h"
 
-/* Until the child has ended. Lookups that take the last descriptors go on at once: here the
+/* Until the child has ended. Lookups that take the last descriptors continue immediately: here the
  * bench makes the guest forget. */
 static void serve_hold(const struct room *room, pid_t pid)
 {
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 	const struct share_config cfg = {
 		.mounts = &mount, .n_mounts = 1, .room = true, .log_fd = STDERR_FILENO};
 
-	/* whoever started us is the one who ends us */
+	/* the parent stops this process */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	r = share_start(&cfg, &share, &err);
 	if (r < 0) {

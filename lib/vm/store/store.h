@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store - the registry: which sandboxes there are, in SQLite.
+ * store - the registry of sandboxes, in SQLite.
  *
- * How      One table, one row a sandbox, found by id or by name through an index; nothing walks
- *          all rows to serve one. store_open migrates by user_version. WAL and full sync: what was
+ * How      One table, one row a sandbox, found by id or by name through an index; nothing walks all
+ *          rows to serve one. store_open migrates by user_version. WAL and full sync: what was
  *          answered is on the disk. A removed sandbox is first marked (its name is free from then
- *          on), then its folder goes, then its row: a crash in between is finished at next start.
- * Trust    The user's own file. Damage is an error that names the file; it is never made anew over
- *          what is there.
+ *          on), then its directory is removed, then its row: the next start completes a removal
+ *          after a crash.
+ * Trust    The user's own file. Damage is an error that names the file; the file is never recreated
+ *          over a damaged one.
  * Owns     The database connection and its prepared statements. A struct store_row owns its spec
  *          and text; store_row_done frees them.
  * Never    Two processes: sbxd holds its instance lock before it opens this.
@@ -45,7 +46,7 @@ int store_insert(
 	struct store *s, const struct spec *spec, uint64_t now_ms, struct err *err) MUST_CHECK;
 /* By id or name; *ret must be all zero. -ENOENT. */
 int store_get(struct store *s, const char *ref, struct store_row *ret, struct err *err) MUST_CHECK;
-/* By name; at most `max` rows with a name behind `after` (NULL: from the first). */
+/* By name; at most `max` rows with a name after `after` (NULL: from the first). */
 int store_list(struct store *s, const char *after, unsigned max, store_row_fn *fn, void *arg,
 	struct err *err) MUST_CHECK;
 /* Replaces the spec of spec->id when its generation is still `was`. -ESTALE, -EEXIST (name). */
@@ -56,7 +57,7 @@ int store_stamp(struct store *s, const char *id, enum store_stamp what, uint64_t
 	const char *last_error, struct err *err) MUST_CHECK;
 /* Those that were started later than stopped. */
 int store_list_started(struct store *s, store_id_fn *fn, void *arg, struct err *err) MUST_CHECK;
-/* Marks as being removed: gone for all calls but the next two. */
+/* Marks as being removed: all calls but the next two no longer see it. */
 int store_mark_removed(struct store *s, const char *id, struct err *err) MUST_CHECK;
 int store_list_removed(struct store *s, store_id_fn *fn, void *arg, struct err *err) MUST_CHECK;
 int store_forget(struct store *s, const char *id, struct err *err) MUST_CHECK;

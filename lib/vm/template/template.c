@@ -11,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "template_internal.h"
 
-/* The folder behind a name or an id. */
+/* The directory of a name or an id. */
 static int find_dir(const char *ref, char **ret, struct err *err)
 {
 	AUTO_FREE char *path = NULL, *dir = NULL;
@@ -146,7 +146,7 @@ static int check_id(
 	return 0;
 }
 
-/* A folder elsewhere is found by its id too, even when the name has gone. */
+/* A directory elsewhere is found by its id too, even if the name was removed. */
 static void remember_place(const struct template *t)
 {
 	AUTO_FREE char *path = template_store(t->id);
@@ -237,7 +237,7 @@ static void add_sizes(json_t *m, const char *dir)
 	(void)json_object_set_new(m, "shared", json_integer(shared));
 }
 
-/* A folder of an older recipe has its hashes in the stamps, once it was opened. */
+/* A directory of an older recipe has its hashes in the stamps, once it was opened. */
 static void add_id(json_t *m, const char *dir)
 {
 	json_t *stamps, *file, *files = json_object_get(m, "files");
@@ -329,8 +329,8 @@ json_t *template_list(void)
 	return list;
 }
 
-/* A folder of the user's own that stands where a link should: from a time before the store. It
- * goes to its place, where sandboxes that stand on it find it. */
+/* A directory of the user in place of a link, from a version without the store. It is moved into
+ * the store, where the sandboxes that are based on it find it. */
 int template_move_aside(const char *name, struct err *err)
 {
 	AUTO_FREE char *path = template_top(name), *place = NULL;
@@ -374,7 +374,7 @@ int template_untag(const char *name, struct err *err)
 	return r < 0 ? r : template_sync_dir(top, err);
 }
 
-/* ---- what nobody needs ---- */
+/* ---- unused templates ---- */
 
 static bool is_kept(const char *id, const char *const *keep, size_t n, const json_t *named)
 {
@@ -384,7 +384,7 @@ static bool is_kept(const char *id, const char *const *keep, size_t n, const jso
 	return json_object_get(named, id) != NULL;
 }
 
-/* {id: true} of every name that leads into the store. */
+/* {id: true} of every name that points into the store. */
 static json_t *named_ids(void)
 {
 	json_t *list = template_list(), *ids = json_object(), *one;
@@ -396,7 +396,7 @@ static json_t *named_ids(void)
 		const char *id = json_string_value(json_object_get(one, "id")),
 			   *last = dir ? strrchr(dir, '/') : NULL;
 
-		/* A manifest that cannot be read is no reason to lose what a name leads to. */
+		/* A name keeps its target even if the manifest cannot be read. */
 		if (last && template_is_id(last + 1))
 			(void)json_object_set_new(ids, last + 1, json_true());
 		if (id)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template - the store of templates: names, what stands behind each, and whether it is whole.
+ * template - the store of templates: names, their directories, and checks that they are complete.
  *
- * How      DATA/templates/.store/ID is one template: a folder of files that never change: base and
- *          layers of each disk, kernel, modules, manifest.json. ID is the hash of names and
- *          contents. What two templates have in common is one file with two names (a hard link), so
- *          a template stands by itself and its parent may go. DATA/templates/NAME is a symbolic
- *          link to such a folder, here or elsewhere. A sandbox remembers the ID that it was made
- *          from, never the name: a name may move on.
+ * How      DATA/templates/.store/ID is one template: a directory of files that never change: base
+ *          and layers of each disk, kernel, modules, manifest.json. ID is the hash of names and
+ *          contents. A file that two templates share has two names (a hard link), so a template
+ *          does not depend on its parent, which can be removed. DATA/templates/NAME is a symbolic
+ *          link to such a directory, here or elsewhere. A sandbox records the ID that it was
+ *          created from, not the name: a name can change its target.
  *
  *          A new one is a draft, .store/.new.PID.N, filled by template_draft_*; publishing hashes
- *          it, writes the manifest, syncs and renames. What a crash leaves is removed by the next
- *          draft. The hash of a file skips blocks of zeros: holes cost nothing.
+ *          it, writes the manifest, syncs and renames. The next draft removes the stale files of a
+ *          crash. The hash of a file skips blocks of zeros: holes cost nothing.
  * Trust    The user's own files, and files of others by template_import: every length, name, number
- *          and hash in them is checked, nothing is published before all of it was right.
- * Owns     struct template owns its strings; template_done frees. A draft owns its folder.
+ *          and hash in them is checked, nothing is published before all of it was checked.
+ * Owns     struct template owns its strings; template_done frees. A draft owns its directory.
  * Limits   TEMPLATE_MAX_*.
  * See      proto/PROTOCOL.template (the manifest, the file of `save -o`), template_test.c
  */
@@ -40,7 +40,7 @@ struct template_chain {
 struct template
 {
 	char id[TEMPLATE_ID_LEN + 1];
-	char *dir; /* the folder itself, no link */
+	char *dir; /* the directory itself, no link */
 	char *kernel, *modules;
 	struct template_chain disks[TEMPLATE_N_DISKS];
 	json_t *manifest;
@@ -50,17 +50,17 @@ typedef void template_progress_fn(void *arg, unsigned percent, const char *text)
 
 void template_done(struct template *t);
 #define AUTO_TEMPLATE CLEANUP(template_done)
-/* Removes a folder of plain files, or a link to one. 0 if it is not there. */
+/* Removes a directory of plain files, or a link to one. 0 if it does not exist. */
 int template_remove(const char *dir, struct err *err) MUST_CHECK;
 
-/* By name or id. -ENOENT when there is none. Every file is there, of the right size and kind; one
- * that was touched since it was last hashed (inode, size, times) is hashed again. -EUCLEAN when it
- * is not what the manifest says: err names the file and what to type. */
+/* By name or id. -ENOENT when there is none. Every file exists, with the right size and type; a
+ * file that changed since it was last hashed (inode, size, times) is hashed again. -EUCLEAN if it
+ * does not match the manifest: err names the file and a command to run. */
 int template_open(const char *ref, struct template *ret, struct err *err) MUST_CHECK;
-/* The same for a person who waits: progress is told when there is something to hash. */
+/* The same, and reports progress when there is something to hash. */
 int template_open_shown(const char *ref, template_progress_fn *progress, void *arg,
 	struct template *ret, struct err *err) MUST_CHECK;
-/* The id behind a name or id by the manifest alone, for who must not wait. -ENOENT; -ENODATA
+/* The id of a name or id from the manifest alone, for callers that must not wait. -ENOENT; -ENODATA
  * when it has no hashes yet (template_open makes them). */
 int template_resolve(const char *ref, char ret_id[TEMPLATE_ID_LEN + 1], struct err *err) MUST_CHECK;
 /* Whether the template of an id exists, by the manifest alone: no file of it is read. */
@@ -93,7 +93,7 @@ int template_draft_add_layer(struct template_draft *d, enum template_disk disk, 
 void template_share_layer(
 	const struct template *t, enum template_disk disk, size_t layer, const char *path);
 /* A base ("root.img", "docker.img"), "vmlinuz" or "modules.cpio", moved here from `path` (on the
- * same file system; or it is in the draft's folder already). A base takes the place of the whole
+ * same file system; or it is in the draft's directory already). A base takes the place of the whole
  * chain. */
 int template_draft_take(
 	struct template_draft *d, const char *name, const char *path, struct err *err) MUST_CHECK;
@@ -109,9 +109,9 @@ void template_draft_done(struct template_draft *d);
 
 /* The names, sorted; each object has "name" and all of the manifest. The caller's. */
 json_t *template_list(void);
-/* Takes the name away. What stood behind it goes by template_collect. */
+/* Removes the name. template_collect removes its target. */
 int template_untag(const char *name, struct err *err) MUST_CHECK;
-/* Removes what no name and none of `keep` (n ids that sandboxes stand on) refers to. */
+/* Removes what no name and none of `keep` (n ids that sandboxes are based on) refers to. */
 int template_collect(const char *const *keep, size_t n, struct err *err) MUST_CHECK;
 
 /* One file with everything, compressed, checksums inside (PROTOCOL.template). fds stay the

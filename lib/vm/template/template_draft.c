@@ -32,7 +32,7 @@ static bool is_left_over(const char *name)
 	return str_to_u64(pid, 1, INT32_MAX, &n) == 0 && kill((pid_t)n, 0) < 0 && errno == ESRCH;
 }
 
-/* Of a process that is gone. */
+/* Of a process that has exited. */
 static void remove_left_overs(void)
 {
 	AUTO_FREE char *store = template_store(NULL);
@@ -204,7 +204,7 @@ struct publishing {
 	struct template_meter meter;
 };
 
-/* Read-only, and on the disk: a template that exists is whole, after a power failure too. */
+/* Read-only, and on the disk: a template that exists is complete, after a power failure too. */
 static int settle_draft(const char *path, struct stat *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -332,13 +332,13 @@ static int is_there(const char *id, const json_t *files, struct err *err)
 		return 0; /* rubbish, to be replaced */
 	if (r < 0)
 		return r;
-	/* An id is 64 bits of a hash: two templates that somebody made to have the same one. */
+	/* An id is 64 bits of a hash: two templates can be crafted to have the same id. */
 	if (!template_same_files(json_object_get(old.manifest, "files"), files))
 		return err_set(err, -EEXIST, "another template has the same id %s", id);
 	return 1;
 }
 
-/* What is in the place is not whole, or a link to nowhere. Who has its files open keeps them. */
+/* The existing entry is incomplete, or a dangling link. Open files stay valid. */
 static int put_in_place(struct template_draft *d, const char *id, struct err *err)
 {
 	AUTO_FREE char *place = template_store(id), *store = template_store(NULL);

@@ -75,7 +75,7 @@ int template_lock(int *ret_fd, struct err *err)
 	return MIN(r, 0);
 }
 
-/* At the same place in both. Between two file systems copy_file_range may not do it. */
+/* At the same offset in both. Between two file systems copy_file_range may fail. */
 static ssize_t copy_some(int in, int out, off_t *at, size_t n)
 {
 	off_t to = *at;

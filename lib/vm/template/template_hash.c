@@ -81,8 +81,8 @@ void template_meter_add(struct template_meter *m, uint64_t n)
 	m->fn(m->arg, percent, m->text);
 }
 
-/* The next place with data at or behind `at`, in whole blocks; size when there is none. A file
- * system that knows no holes says that all of it is data. */
+/* The next place with data at or after `at`, in whole blocks; size when there is none. A file
+ * system without holes reports that all of it is data. */
 static uint64_t next_data(int fd, uint64_t at, uint64_t size)
 {
 	off_t d = lseek(fd, (off_t)at, SEEK_DATA);

@@ -114,7 +114,7 @@ static bool is_plain_fact(const json_t *j, unsigned depth)
 	return true;
 }
 
-/* A base is as large as it says, and a sandbox can fill all of it. */
+/* A sandbox can fill all of the size that a base declares. */
 static bool is_too_large(const json_t *files)
 {
 	const char *name;
@@ -250,7 +250,7 @@ static int end_part(struct in *in, struct part *p, const json_t *file)
 	return 0;
 }
 
-/* A layer is small, and its head says how large the disk is that a sandbox can fill. */
+/* A layer is small, and its header has the size of the disk that a sandbox can fill. */
 static int check_layer(struct in *in, const char *name, const char *path)
 {
 	struct template_name what;
@@ -337,7 +337,7 @@ static int publish_import(struct in *in, const char *name, struct template *ret)
 	return r;
 }
 
-/* The name in the file counts only when the caller agrees. */
+/* The name in the file is used only if the caller permits it. */
 static int choose_name(struct in *in, struct template_naming *naming)
 {
 	const char *name = naming->name,

@@ -2,11 +2,11 @@
 /*
  * template_internal - what the files of lib/vm/template share; for them and their tests only.
  *
- * How      template_file.c: names, folders, links, the lock. template_hash.c: the hash of a file.
- *          template_stamp.c: what was hashed and not touched since. template_manifest.c: reading
- *          and checking manifests. template_qcow2.c: the heads of layers.
- * Trust    As template.h says; manifests and layers may be a stranger's.
- * Owns     Nothing of its own.
+ * How      template_file.c: names, directories, links, the lock. template_hash.c: the hash of a
+ *          file. template_stamp.c: what was hashed and not touched since. template_manifest.c:
+ *          reading and checking manifests. template_qcow2.c: the heads of layers.
+ * Trust    As template.h; manifests and layers may be untrusted.
+ * Owns     Nothing.
  * Limits   The TEMPLATE_MAX_* here.
  */
 #pragma once
@@ -33,7 +33,7 @@ uint64_t template_bytes_of(const char *dir, const json_t *files);
 
 /* ---- template_file.c ---- */
 
-/* The folder with the names, or NAME in it. */
+/* The directory with the names, or NAME in it. */
 char *template_top(const char *name);
 /* .store, or what is in it. */
 char *template_store(const char *name);
@@ -48,7 +48,7 @@ int template_link(const char *from, const char *to, struct err *err) MUST_CHECK;
  * than TEMPLATE_MIN_FREE would be left. */
 int template_copy(const char *from, const char *to, struct err *err) MUST_CHECK;
 int template_sync_dir(const char *dir, struct err *err) MUST_CHECK;
-/* "name" becomes a link to target, in one step; a folder of that name must not be there. */
+/* "name" becomes a link to target, in one step; a directory of that name must not be there. */
 int template_point(const char *path, const char *target, struct err *err) MUST_CHECK;
 bool template_is_real_dir(const char *path);
 
@@ -99,7 +99,7 @@ mode_t template_file_mode(const char *name);
 /* "files" of a manifest: known names, no gap in a chain, sizes within the limits, hashes well made
  * (or missing, when they need not be there). */
 int template_check_files(const json_t *files, bool need_hashes, struct err *err) MUST_CHECK;
-/* Reads and checks the manifest in the folder. */
+/* Reads and checks the manifest in the directory. */
 int template_manifest_read(const char *dir, json_t **ret, struct err *err) MUST_CHECK;
 /* From names, sizes and hashes. -ENODATA when a hash is missing. */
 int template_make_id(const json_t *files, char ret[TEMPLATE_ID_LEN + 1]) MUST_CHECK;
@@ -110,18 +110,18 @@ bool template_same_files(const json_t *a, const json_t *b);
 
 /* ---- template_stamp.c ---- */
 
-/* What the folder's files were when they were last hashed; an empty object when that is unknown. */
+/* The directory's files as of the last hashing; an empty object if that is unknown. */
 json_t *template_stamps_read(const char *dir);
 void template_stamps_write(const char *dir, const json_t *stamps);
 void template_stamp_set(json_t *stamps, const char *name, const struct stat *st, const char *hash);
 /* The hash it had, whether or not it was touched since; NULL when it was never hashed. */
 const char *template_stamp_sum(const json_t *stamps, const char *name);
-/* The hash it had, when nobody has touched it since; else NULL. */
+/* The hash of an unchanged file; else NULL. */
 const char *template_stamp_get(const json_t *stamps, const char *name, const struct stat *st);
 
 /* ---- template.c ---- */
 
-/* A folder that has this name and is no link goes into the store. Under the lock. */
+/* A directory of this name that is not a link is moved into the store. Under the lock. */
 int template_move_aside(const char *name, struct err *err) MUST_CHECK;
 
 /* ---- template_qcow2.c ---- */
@@ -129,8 +129,7 @@ int template_move_aside(const char *name, struct err *err) MUST_CHECK;
 /* Refuses a layer that names another file, is encrypted, or needs what we do not know. ret_size:
  * of the disk, may be NULL. */
 int template_qcow2_check(const char *path, uint64_t *ret_size, struct err *err) MUST_CHECK;
-/* Takes the name of the backing file out of a layer of our own: it says where this host keeps
- * things, and nobody reads it. */
+/* Removes the name of the backing file from our layer: it is a path of this host. */
 int template_qcow2_strip(const char *path, struct err *err) MUST_CHECK;
 
 /* ---- template_export.c, template_import.c ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * template_qcow2 - the head of a qcow2 layer, looked at before qemu does.
+ * template_qcow2 - checks the header of a qcow2 layer before qemu opens it.
  *
- * How      docs/interop/qcow2 of QEMU: 72 bytes, 104 in version 3, big-endian. Only what disk_make
- *          makes is let through. qemu is told the whole chain by name and never follows a name in
- *          the head; that there is none is a second wall.
- * Trust    The file may be a stranger's (template_import).
- * Never    Looks at tables: that is for qemu, in its jail.
+ * How      docs/interop/qcow2 of QEMU: 72 bytes, 104 in version 3, big-endian. Only images as
+ *          disk_make creates them are accepted. qemu gets the whole chain by name and never follows
+ *          a name in the header; rejecting such names is a second layer of defense.
+ * Trust    Input: possibly an untrusted file (template_import).
+ * Never    Parses tables: qemu does, in its jail.
  */
 #include "template_internal.h"
 
@@ -118,7 +118,7 @@ int template_qcow2_strip(const char *path, struct err *err)
 	n = get32_qcow2(head, AT_BACKING_LEN);
 	if (get32_qcow2(head, AT_MAGIC) != 0x514649fb || at == 0)
 		return 0; /* no layer, which the check finds, or no name */
-	/* The name lies behind the head in the first cluster. */
+	/* The name is after the header in the first cluster. */
 	if (n > MAX_BACKING_NAME || at < HEAD_BYTES || at + n > TEMPLATE_BLOCK)
 		return err_set(err, -EUCLEAN, "the header of layer %s is corrupt", path);
 	out = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -2,11 +2,11 @@
 /*
  * template_stamp - which files were hashed, and how they looked then.
  *
- * How      stamps.json in the template's folder (in .store/.stamps where that cannot be written)
+ * How      stamps.json in the template's directory (in .store/.stamps where that cannot be written)
  *          has inode, size, times and link count of each file, and its hash. A file that looks the
- *          same is taken to be the same: opening a template reads no disk.
- *          A new or lost hard link changes ctime: when the count of links differs too, and nothing
- *          else does, that is what happened.
+ *          same is taken to be the same: opening a template reads no disk. A new or lost hard link
+ *          changes ctime: when the count of links differs too, and nothing else does, that is what
+ *          happened.
  * Trust    The user's own. Who can write it can write the manifest.
  * Never    Part of the id or of an exported file.
  */
@@ -19,7 +19,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 
-/* For a folder that is not ours to write in; NULL when it cannot be looked at. */
+/* For a directory that sbx cannot write; NULL if it cannot be read. */
 static char *path_beside(const char *dir)
 {
 	AUTO_FREE char *name = NULL;
@@ -47,7 +47,7 @@ static json_t *read_one(const char *path)
 	return j;
 }
 
-/* The one beside is there only when the folder's own could not be written, hence newer. */
+/* The separate file exists only if the directory could not be written, so it is newer. */
 json_t *template_stamps_read(const char *dir)
 {
 	AUTO_FREE char *own = xasprintf("%s/stamps.json", dir), *beside = path_beside(dir);

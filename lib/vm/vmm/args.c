@@ -99,12 +99,12 @@ char *args_kernel_cmdline(const struct vmm_config *c)
 		" cryptomgr.notests"
 		/* there is no serial port to look for */
 		" 8250.nr_uarts=0";
-	/* Emulated branches are not the processor's: the guest's mitigations protect nothing
-	 * under TCG. Under KVM they stay on. The emulated time stamp counter is measured by
-	 * loops of the guest, which a busy host makes wrong by a factor; the timer of ACPI has a
-	 * frequency of its own. With random addresses QEMU 7.2 spends most of a program's start
-	 * on translating code that it had translated before (seen by perf; not found in its
-	 * source): /bin/true takes four times as long. */
+	/* Emulated branches are not the processor's: the guest's mitigations protect nothing under
+	 * TCG. Under KVM they stay on. The emulated time stamp counter is measured by loops of the
+	 * guest, which a busy host makes wrong by a factor; the ACPI timer has a fixed frequency.
+	 * With random addresses QEMU 7.2 spends most of a program's start on translating code that
+	 * it had translated before (seen by perf; not found in its source): /bin/true takes four
+	 * times as long. */
 	const char *accel =
 		c->accel != VMM_KVM ? " mitigations=off clocksource=acpi_pm norandmaps" : "";
 	const char *extra = c->cmdline_extra ? c->cmdline_extra : "";
@@ -189,7 +189,7 @@ static void add_disks(struct args *a, const struct vmm_config *c)
 {
 	if (!c->disks[VMM_ROOT].n)
 		return;
-	/* Disks in a thread of their own: a busy one must not hold up the wire. */
+	/* Disks have a separate thread: a busy disk must not delay the control channel. */
 	add2(a, "-object", "iothread,id=io");
 	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
 		if (c->disks[i].n)
@@ -202,7 +202,7 @@ static void add_serial(struct args *a, const struct vmm_config *c)
 	add2(a, "-device", "virtio-serial-pci," MODERN ",id=serial,max_ports=4");
 	add2(a, "-chardev", "ringbuf,id=console,size=%d", VMM_CONSOLE_BYTES);
 	add2(a, "-device", "virtconsole,chardev=console,nr=0");
-	/* Listening, not connected: a new edge can connect when the old one is gone. */
+	/* Listening, not connected: a new edge can connect when the old one has exited. */
 	add2(a, "-chardev", "socket,id=ctl,fd=%d,server=on,wait=off", ARGS_FD_CTL);
 	add2(a, "-device", "virtserialport,id=ctl,chardev=ctl,nr=1,name=sbx.ctl");
 	add_fd(a, c->ctl_listen_fd, ARGS_FD_CTL);
@@ -227,7 +227,7 @@ static void add_small_devices(struct args *a)
 	/* rng-builtin: the host's entropy without a device file. */
 	add2(a, "-object", "rng-builtin,id=rng");
 	add2(a, "-device", "virtio-rng-pci," MODERN ",rng=rng");
-	/* Pages that the guest frees go back to the host by themselves. */
+	/* Pages that the guest frees return to the host automatically. */
 	add2(a, "-device", "virtio-balloon-pci," MODERN ",free-page-reporting=on");
 	/* A new id on every start: a restored guest knows that it must reseed. */
 	add2(a, "-device", "vmgenid,guid=auto");
@@ -238,7 +238,7 @@ static void add_control(struct args *a, const struct vmm_config *c, int qmp_fd)
 	add2(a, "-chardev", "socket,id=qmp,fd=%d", ARGS_FD_QMP);
 	add2(a, "-mon", "chardev=qmp,mode=control");
 	add_fd(a, qmp_fd, ARGS_FD_QMP);
-	/* Stopped instead of gone, so that the console of a failed boot can still be read. */
+	/* Stopped instead of exited, so that the console of a failed boot can still be read. */
 	add2(a, "-action", "reboot=shutdown,shutdown=pause,panic=pause");
 	add2(a, "-rtc", "base=utc,clock=host");
 	if (c->incoming) {
@@ -249,8 +249,8 @@ static void add_control(struct args *a, const struct vmm_config *c, int qmp_fd)
 
 void args_mount_programs(struct args *a)
 {
-	/* Only qemu's own file of /usr/bin: it looks for its modules and data by way of the folder
-	 * it is in. */
+	/* Only qemu's own file of /usr/bin: it looks for its modules and data by way of the
+	 * directory it is in. */
 	add_mount(a, ARGS_QEMU, ARGS_QEMU, 0);
 	add_mount(a, "/usr/lib", "/usr/lib", 0);
 	add_mount(a, "/usr/lib64", "/usr/lib64", JAIL_MOUNT_OPTIONAL);

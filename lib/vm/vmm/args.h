@@ -7,7 +7,7 @@
  * Trust    Runs in keeper. The config is ours; cmdline_extra is checked for control characters.
  * Owns     The strings of argv and of names. Mount sources point into the config and must outlive
  *          the spawn.
- * Limits   ARGS_MAX, ARGS_MAX_MOUNTS, ARGS_MAX_FDS; more is a bug of ours.
+ * Limits   ARGS_MAX, ARGS_MAX_MOUNTS, ARGS_MAX_FDS; more is a bug in sbx.
  * Never    A shell, a network, a display, a monitor besides the inherited QMP socket.
  * See      args_test.c
  */

@@ -25,13 +25,13 @@
 #define LOCKS_N 200
 #define FREE_STEP_MS 20
 #define ROOM_STEP_MS 250
-/* Where an image says how large it is. */
+/* Offset of the size in an image. */
 #define QCOW2_MAGIC 0x514649fb
 #define QCOW2_AT_SIZE 24
 #define QCOW2_HEAD 32
 
-/* Until the child exits. A few MB of layers may become much: it ends before the disk of `out` is
- * full, on which sandboxes that write would be paused. */
+/* Until the child exits. A few MB of layers can expand: the child is stopped before the disk of
+ * `out` is full, which would pause sandboxes that write. */
 static int watch_room(struct jail_child *child, const char *out, struct err *err)
 {
 	struct pollfd p = {.fd = child->pidfd, .events = POLLIN};
@@ -181,7 +181,7 @@ int disk_make(const char *path, const char *base, uint64_t size, struct err *err
 	return r;
 }
 
-/* The chain as qemu-img is told it, inside the jail: no name in an image is followed. */
+/* The chain as passed to qemu-img, inside the jail: no name in an image is followed. */
 static char *chain_json(size_t n)
 {
 	char *json = xstrdup("{\"driver\":\"raw\",\"file\":{\"driver\":\"file\",\"filename\":"

@@ -2,11 +2,11 @@
 /*
  * disk - the qcow2 overlays of a sandbox, created with qemu-img.
  *
- * How      qemu-img runs in the jail of JAIL_QEMU, with the files that it reads or creates.
- *          The backing name in the overlay is for people: qemu is told the base by name on every
- *          start and ignores it, as the paths inside the jail are others.
+ * How      qemu-img runs in the jail of JAIL_QEMU, with the files that it reads or creates. The
+ *          backing name in the overlay is informational: qemu gets the base by name on every start
+ *          and ignores it, because paths differ inside the jail.
  * Trust    Runs in keeper and sbxd. Paths are ours.
- * Owns     Nothing; a new image is written beside `path` and renamed.
+ * Owns     Nothing; a new image is written in the directory of `path` and renamed.
  * Limits   DISK_TIMEOUT_MS, DISK_COPY_MS, DISK_FREE_MS, DISK_MAX_BYTES.
  * See      disk_test.c
  */
@@ -23,11 +23,11 @@
 #define DISK_MAX_BYTES (1ull << 40)
 #define DISK_MIN_FREE (512ull << 20)
 
-/* Makes the overlay `path` on the raw image `base`; -EEXIST when it is there. size 0: as base;
- * a size below that of the base is refused. */
+/* Creates the overlay `path` on the raw image `base`; -EEXIST if it exists. size 0: as base; a size
+ * below that of the base is refused. */
 int disk_make(const char *path, const char *base, uint64_t size, struct err *err) MUST_CHECK;
-/* The size that a guest sees of a chain, files[0] raw and the others qcow2 upwards, as the head
- * of its last file says. -EUCLEAN when that head is not of qcow2 or its size is 0 or above
+/* The size that a guest sees of a chain, files[0] raw and the others qcow2 upwards, from the header
+ * of its last file. -EUCLEAN when that head is not of qcow2 or its size is 0 or above
  * DISK_MAX_BYTES. */
 int disk_chain_size(
 	const char *const *files, size_t n, uint64_t *ret_size, struct err *err) MUST_CHECK;
@@ -36,5 +36,5 @@ int disk_chain_size(
  * than DISK_MIN_FREE would be left. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
- * takes a moment. -EBUSY after so many ms. */
+ * takes a moment. -EBUSY after that many ms. */
 int disk_wait_free(const char *path, uint64_t ms, struct err *err) MUST_CHECK;

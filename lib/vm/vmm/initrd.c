@@ -12,7 +12,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
-/* What the kernel's unpacker wants to see; device nodes come from devtmpfs. */
+/* What the kernel's unpacker expects; device nodes come from devtmpfs. */
 static const struct {
 	const char *name;
 	unsigned mode;
@@ -131,7 +131,7 @@ int initrd_write(const char *dest, const char *init, const char *modules, struct
 	if (fd < 0)
 		return err_errno(err, -errno, "cannot create %s", temp);
 	r = write_all(fd, init, modules, err);
-	/* Synced: after a power cut the name must not stand for an empty file. */
+	/* Synced: after a power failure the name must not refer to an empty file. */
 	if (r == 0 && (fdatasync(fd) < 0 || rename(temp, dest) < 0))
 		r = err_errno(err, -errno, "cannot put %s in place", dest);
 	if (r < 0)

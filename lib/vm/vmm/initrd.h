@@ -2,11 +2,11 @@
 /*
  * initrd - writes the initial file system: sbx-guest as /init and the template's modules.
  *
- * How      A newc cpio of our own (a few folders and /init), then the bytes of the template's
- *          modules.cpio from the next multiple of four; the kernel unpacks one after the other.
- *          No compression: reading 2 MB is faster than unpacking 1 MB under TCG.
+ * How      A newc cpio (a few directories and /init), then the bytes of the template's modules.cpio
+ *          from the next multiple of four; the kernel unpacks one after the other. No compression:
+ *          reading 2 MB is faster than unpacking 1 MB under TCG.
  * Trust    Runs in keeper on files of the same user. Sees no guest bytes.
- * Owns     Nothing; writes beside `dest` and renames, so a half-written one is never seen.
+ * Owns     Nothing; writes in the directory of `dest` and renames, so a partial file is never seen.
  * Limits   INITRD_MAX_INIT, INITRD_MAX_MODULES.
  * Never    Writes times, owners or inode numbers of the host: same input, same bytes.
  * See      initrd_test.c

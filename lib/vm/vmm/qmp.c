@@ -8,7 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/trace.h"
 
-/* The tag of our own qmp_capabilities; callers use tags from 0. */
+/* The tag of the qmp_capabilities that sbx sends; callers use tags from 0. */
 #define TAG_CAPABILITIES -1
 
 static void command_done(struct qmp_command *c)
@@ -216,7 +216,7 @@ static int on_line(struct qmp *q, struct slice line, struct qmp_item *it, struct
 	return r;
 }
 
-/* Most lines are short and come whole; the buffer grows for those that do not. */
+/* Most lines are short and arrive complete; the buffer grows for those that do not. */
 static int keep_qmp(struct qmp *q, struct slice s, struct err *err)
 {
 	if (s.n > QMP_MAX_LINE - q->n_line)

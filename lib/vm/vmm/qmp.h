@@ -2,14 +2,14 @@
 /*
  * qmp - the client side of QEMU's monitor protocol: bytes in, items out; no I/O.
  *
- * How      qmp_feed eats bytes until one line gave an item (greeting done, a result, an event).
- *          qmp_send queues a command; one at a time is on the wire, the next one goes when its
- *          answer is there. qmp_out gives the bytes (and perhaps the fd) to be written now.
- * Trust    Eats the bytes of a qemu that may be taken over. Runs in keeper.
+ * How      qmp_feed reads bytes until one line gave an item (greeting done, a result, an event).
+ *          qmp_send queues a command; one at a time is on the wire, the next one is sent after its
+ *          answer. qmp_out gives the bytes (and perhaps the fd) to be written now.
+ * Trust    Parses bytes of a qemu that may be compromised. Runs in keeper.
  * Owns     A line buffer and the queue. An item's `data` is the caller's: json_decref it.
  * Limits   QMP_MAX_LINE, QMP_MAX_DEPTH, QMP_MAX_QUEUE, QMP_MAX_COMMAND.
- * Never    Goes on after an error: a line too long or too deep, no JSON, a wrong type, an answer
- *          nobody asked for. Unknown keys and events with unknown names are let through or
+ * Never    Continues after an error: a line too long or too deep, invalid JSON, a wrong type, an
+ *          unexpected answer. Unknown keys and events with unknown names are let through or
  *          ignored, since newer qemus have more of them.
  * See      qmp_test.c, qmp_fuzz.c
  */
@@ -48,7 +48,7 @@ struct qmp_item {
 struct qmp_command {
 	uint32_t id;
 	int tag;
-	int fd; /* goes with the first byte; -1: none */
+	int fd; /* sent with the first byte; -1: none */
 	char *text;
 	size_t len;
 };
@@ -66,7 +66,7 @@ struct qmp {
 void qmp_init(struct qmp *q);
 /* Closes the fds that still wait. */
 void qmp_done(struct qmp *q);
-/* Eats *in (moves it on). 1: an item; 0: all eaten, no item yet; -EBADMSG: dead, err says why. */
+/* Advances *in. 1: an item; 0: all read, no item yet; -EBADMSG: dead, err has the reason. */
 int qmp_feed(
 	struct qmp *q, struct slice *in, struct qmp_item *ret_item, struct err *err) MUST_CHECK;
 void qmp_item_done(struct qmp_item *item);
@@ -74,7 +74,7 @@ void qmp_item_done(struct qmp_item *item);
 /* Takes args (NULL: none) and fd (-1: none) in any case. tag comes back with the answer.
  * -ENOBUFS: queue full; -EMSGSIZE: longer than QMP_MAX_COMMAND; -EPIPE: dead. */
 int qmp_send(struct qmp *q, int tag, const char *command, json_t *args, int fd) MUST_CHECK;
-/* What to write now; empty when nothing. *ret_fd goes with it by SCM_RIGHTS, -1: none. */
+/* What to write now; empty when nothing. *ret_fd is sent with it by SCM_RIGHTS, -1: none. */
 struct slice qmp_out(const struct qmp *q, int *ret_fd);
 /* n bytes of it (and the fd, if n > 0) went out. */
 void qmp_wrote(struct qmp *q, size_t n);

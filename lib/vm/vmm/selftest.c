@@ -31,10 +31,10 @@
 struct run {
 	struct vmm *vmm;
 	int conn;
-	int log_fd; /* memfd with what qemu said */
+	int log_fd; /* memfd with the output of qemu */
 	char word[sizeof(SELFTEST_WORD)];
 	size_t n;
-	bool over; /* qemu gave up; text says why */
+	bool over; /* qemu failed; text has the reason */
 	char text[VMM_MAX_TEXT];
 };
 
@@ -45,7 +45,7 @@ static void run_done(struct run *run)
 	fd_close(&run->log_fd);
 }
 
-/* A listening socket with one connection on it; its name is gone before anything starts. */
+/* A listening socket with one connection on it; its name is removed before anything starts. */
 static int make_wire(const char *dir, int *ret_listen, int *ret_conn)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -204,7 +204,7 @@ static int make_key(const struct selftest_input *in, char *buf, size_t size)
 	return r;
 }
 
-/* 1: passed, -ENOTSUP: failed and err says why, 0: nothing known. */
+/* 1: passed, -ENOTSUP: failed, err has the reason, 0: nothing known. */
 static int load_selftest(const char *path, const char *key, struct err *err)
 {
 	char text[VERDICT_MAX];

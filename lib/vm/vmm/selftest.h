@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * selftest - does KVM really run a machine here? A short boot decides.
+ * selftest - checks with a short boot that KVM can run a VM on this host.
  *
  * How      selftest_run boots kernel and initrd in the same jail as a sandbox, without disks, with
- *          `sbx.selftest` on the command line; sbx-guest writes SELFTEST_WORD to sbx.ctl and
- *          powers off. The verdict is cached in the runtime folder under a key of host boot,
- *          qemu and kernel, so it is paid once a boot.
- *          Who has a loop asks vmm_accel_known first and lets a child find out what is not known:
- *          selftest_begin, and selftest_end when its pidfd is readable.
+ *          `sbx.selftest` on the command line; sbx-guest writes SELFTEST_WORD to sbx.ctl and powers
+ *          off. The verdict is cached in the runtime directory under a key of host boot, qemu and
+ *          kernel, so it runs once per boot. A caller with a loop calls vmm_accel_known first and
+ *          runs the test in a child if the result is not known: selftest_begin, and selftest_end
+ *          when its pidfd is readable.
  * Trust    Runs in keeper. The machine's answer is compared, never parsed.
  * Owns     The child dies with its parent, and the test machine with the child.
  * Limits   SELFTEST_KVM_MS; vmm_accel_decide, selftest_cached and selftest_run block for that long
  *          at most (VMM_TCG has SELFTEST_TCG_MS).
- * Never    Falls back to TCG: software emulation is no isolation boundary and must be asked for.
+ * Never    Falls back to TCG: software emulation is not an isolation boundary and requires a
+ *          request.
  * See      verdict.h, emulator.h, helper.h, selftest_test.c, vmm_boot_test.c,
  *          tests/api/test_selftest.py
  */
@@ -42,7 +43,7 @@ int vmm_accel_known(enum selftest_wish wish, const struct selftest_input *in,
 	enum vmm_accel *ret_accel, struct err *err) MUST_CHECK;
 /* The verdict about KVM from the cache, else of one boot that is then cached: 0, or an error. */
 int selftest_cached(const struct selftest_input *in, struct err *err) MUST_CHECK;
-/* One boot, not cached: 0, or an error that says what happened. */
+/* One boot, not cached: 0, or an error with the reason. */
 int selftest_run(const struct selftest_input *in, enum vmm_accel accel, struct err *err) MUST_CHECK;
 
 /* A child that makes the self-test and caches the verdict. */

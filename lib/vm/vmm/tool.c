@@ -30,7 +30,7 @@ static bool wait_readable(int fd, uint64_t end_ms)
 	}
 }
 
-/* Collects the first bytes of what the child says, then waits for its end. */
+/* Collects the first bytes of the child's output, then waits for its exit. */
 int tool_finish(struct jail_child *child, int out, char *said, size_t size, int timeout_ms)
 {
 	uint64_t end = clock_mono_ms() + (uint64_t)timeout_ms;

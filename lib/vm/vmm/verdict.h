@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verdict - one line about the host that was found out once, kept in a file under a key.
+ * verdict - one cached result about the host, in a file with a key.
  *
  * How      The file holds the key and the text, a line each, and is replaced by rename. The key
- *          says what the verdict is about; when that is another thing now, nothing is known.
- * Trust    Runs in keeper. The file is in the runtime folder, which is the user's.
+ *          names the subject of the verdict; with another key, the verdict is unknown.
+ * Trust    Runs in keeper. The file is in the runtime directory, which is the user's.
  * Limits   VERDICT_MAX for key and text together.
  * See      verdict_test.c
  */
@@ -18,7 +18,7 @@
 
 #define VERDICT_MAX 1024
 
-/* Adds a file to a key: it counts as the same while its place, size and times are. */
+/* Adds a file to a key: it is the same while its path, size and times are. */
 int verdict_add_file(struct wr *w, const char *path) MUST_CHECK;
 /* False when nothing is known under that key. */
 bool verdict_load(

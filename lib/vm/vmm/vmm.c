@@ -143,7 +143,7 @@ uint64_t vmm_deadline(const struct vmm *v)
 
 /* ---- writing ---- */
 
-/* A full socket is no error: EPOLLOUT or the deadline decides. */
+/* A full socket is not an error: EPOLLOUT or the deadline decides. */
 static void flush_out(struct vmm *v)
 {
 	int fd;
@@ -223,7 +223,7 @@ static int feed_vmm(struct vmm *v, struct vmm_event *ev)
 	return r;
 }
 
-/* 1: bytes are there, 0: none now, negative: the end. */
+/* 1: bytes are available, 0: none now, negative: the end. */
 static int read_some(struct vmm *v)
 {
 	ssize_t n;

@@ -7,14 +7,14 @@
  *          spawns qemu in its jail with QMP on an inherited socket. The owner watches vmm_poll_fd
  *          for vmm_poll_events and the child's pidfd for the end; vmm_next gives one event at a
  *          time. Only vmm_start (within jail_spawn's bound) and vmm_done (which kills first) wait.
- * Trust    Runs in keeper. qemu is taken to be hostile: its text is bounded and cleaned, what it
- *          says out of turn is ignored or ends it. It can lie about the machine, nothing else.
+ * Trust    Runs in keeper. qemu is untrusted: its text is limited and cleaned, unexpected messages
+ *          are ignored or fatal. It can lie only about the VM.
  * Owns     The child and the QMP socket. Never the fds in struct vmm_config, which the caller may
  *          close after vmm_start.
  * Limits   VMM_MAX_CPUS, VMM_MAX_LAYERS, VMM_MAX_SNAPSHOTS, VMM_MAX_TEXT, VMM_MAX_CMDLINE; a
  *          command is overdue after VMM_COMMAND_MS, a saved or restored image after VMM_SAVE_MS,
  *          then vmm_next gives VMM_EV_FATAL.
- * Never    Starts TCG unless the config says so (see selftest.h for the choice).
+ * Never    Starts TCG unless the config requests it (see selftest.h for the choice).
  * See      args.h (the command line), qmp.h, disk.h, initrd.h, vmm_boot_test.c
  */
 #pragma once
@@ -58,8 +58,8 @@ struct vmm_config {
 	uint64_t memory; /* bytes */
 	int memory_fd;	 /* from vmm_memory_new, of that size; -1: vmm_start makes it */
 	enum vmm_accel accel;
-	int ctl_listen_fd;	   /* listening unix stream socket behind the port sbx.ctl */
-	int net_listen_fd;	   /* the same behind the port sbx.net; -1: none */
+	int ctl_listen_fd;	   /* listening unix stream socket of the port sbx.ctl */
+	int net_listen_fd;	   /* the same for the port sbx.net; -1: none */
 	int share_fd;		   /* connected vhost-user socket for the tag `sbx`; -1: none */
 	int log_fd;		   /* qemu's stdout and stderr; -1: nowhere */
 	const char *cmdline_extra; /* appended to the kernel command line; NULL: nothing */
@@ -70,22 +70,22 @@ enum vmm_event_kind {
 	VMM_EV_READY,	 /* QMP is up; the machine runs (or waits to be restored) */
 	VMM_EV_CTL_OPEN, /* the guest opened sbx.ctl */
 	VMM_EV_CTL_CLOSED,
-	VMM_EV_SHUTDOWN, /* the guest powered off; qemu is told to quit, its pidfd follows */
-	VMM_EV_RESET,	 /* the guest panicked or rebooted, or qemu was ended (text): the machine is
-		       * stopped, the console can be read, then vmm_quit or vmm_kill */
+	VMM_EV_SHUTDOWN, /* the guest powered off; qemu gets quit, its pidfd follows */
+	VMM_EV_RESET,	 /* the guest panicked or rebooted, or qemu was killed (text): the machine
+			  * is stopped, the console can be read, then vmm_quit or vmm_kill */
 	VMM_EV_PAUSED,
 	VMM_EV_RESUMED,
 	VMM_EV_DISK_FULL, /* the host has no space: the machine is paused; vmm_resume tries again */
-	VMM_EV_DISK_ERROR, /* a disk of the guest had an error, which the guest was told */
+	VMM_EV_DISK_ERROR, /* a disk error, reported to the guest */
 	VMM_EV_SHARE_ATTACHED,
 	VMM_EV_SHARE_FAILED, /* text */
 	VMM_EV_SHARE_DETACHED,
-	VMM_EV_SHARE_DETACH_FAILED, /* text; the share is there, or may still go */
+	VMM_EV_SHARE_DETACH_FAILED, /* text; the share is attached, or may be removed later */
 	VMM_EV_SNAPSHOT,	    /* the disk is written to its new overlay from now on */
 	VMM_EV_SNAPSHOT_FAILED,	    /* text; it is written where it was */
 	VMM_EV_SAVED,
 	VMM_EV_SAVE_FAILED, /* text */
-	VMM_EV_RESTORED,    /* paused at the saved instant; vmm_resume lets it go on */
+	VMM_EV_RESTORED,    /* paused at the saved instant; vmm_resume continues */
 	VMM_EV_RESTORE_FAILED,
 	VMM_EV_CONSOLE, /* console/console_len: the answer to vmm_console_tail */
 	VMM_EV_REFUSED, /* qemu refused a pause, resume or power-down: text */
@@ -110,7 +110,7 @@ int vmm_memory_new(uint64_t bytes, struct err *err) MUST_CHECK;
 /* The same of a machine; it stays the machine's. */
 int vmm_memory_fd(const struct vmm *vmm);
 
-/* Spawns qemu. On success the VM boots by itself; VMM_EV_READY follows within a second or so. */
+/* Spawns qemu. On success the VM boots; VMM_EV_READY follows within about a second. */
 int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err *err) MUST_CHECK;
 /* Kills qemu if it still runs, reaps it, frees. NULL is fine. */
 void vmm_done(struct vmm *vmm);
@@ -137,18 +137,18 @@ int vmm_attach_share(struct vmm *vmm, int fd) MUST_CHECK;
 /* Takes it away again: VMM_EV_SHARE_DETACHED when the guest has let go of it, which is bounded by
  * VMM_DETACH_MS. The guest unmounts first. Another one may be attached afterwards. */
 int vmm_detach_share(struct vmm *vmm) MUST_CHECK;
-/* Pauses and writes the devices to fd (taken), a file or a pipe; the memory is in vmm_memory_fd
- * and is not touched. VMM_EV_SAVED: all of it is written, the disks are flushed and let go of;
- * then vmm_quit, or vmm_resume to go on. A machine with a share cannot be saved. */
+/* Pauses and writes the devices to fd (taken), a file or a pipe; the memory is in vmm_memory_fd and
+ * is not touched. VMM_EV_SAVED: all of it is written, the disks are flushed and released; then
+ * vmm_quit, or vmm_resume to continue. A machine with a share cannot be saved. */
 int vmm_save(struct vmm *vmm, int fd) MUST_CHECK;
 /* Reads what vmm_save wrote from fd (taken). Only with config.incoming, once, and when memory_fd
- * has the memory of that instant: devices look at it. */
+ * has the memory of that instant: devices read it. */
 int vmm_restore(struct vmm *vmm, int fd) MUST_CHECK;
-/* From now on a disk is written to another file: what its top file holds stays as it is, below.
- * fd (taken) is a new qcow2 image of the same size, opened for reading and writing: whatever it
- * says about its backing is ignored. One at a time. */
+/* From now on a disk is written to another file: what its top file holds stays as it is, below. fd
+ * (taken) is a new qcow2 image of the same size, opened for reading and writing: its backing name
+ * is ignored. One at a time. */
 int vmm_snapshot_disk(struct vmm *vmm, enum vmm_disk_id disk, int fd) MUST_CHECK;
-/* Asks for the newest bytes of the console; they come as VMM_EV_CONSOLE. */
+/* Requests the newest bytes of the console; they come as VMM_EV_CONSOLE. */
 int vmm_console_tail(struct vmm *vmm) MUST_CHECK;
-/* SIGKILL; the pidfd tells when it is gone. */
+/* SIGKILL; the pidfd reports the exit. */
 void vmm_kill(struct vmm *vmm);

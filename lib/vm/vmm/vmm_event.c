@@ -6,7 +6,7 @@
 #include <string.h>
 #include "lib/base/clock.h"
 
-/* Enough to empty the ring once; a guest that goes on writing does not keep us reading. */
+/* Enough to empty the ring once; a guest that keeps writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
 
 /* ---- answers ---- */
@@ -120,7 +120,7 @@ static int on_shutdown(struct vmm *v, const json_t *data, struct vmm_event *ev)
 
 static int on_stop(struct vmm *v, const json_t *data, struct vmm_event *ev)
 {
-	/* Saving pauses too, and says so by VMM_EV_SAVED. */
+	/* Saving pauses too, and is reported by VMM_EV_SAVED. */
 	bool ours = v->image_fd >= 0 || v->migrating != MIGRATE_NONE;
 
 	v->stopped = true;

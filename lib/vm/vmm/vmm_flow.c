@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vmm_flow - what takes several commands of qemu, one after the other: shares, images, snapshots.
+ * vmm_flow - operations of several qemu commands: shares, snapshots, disk layers.
  *
- * How      Each answer queues the next step; the last one, or an event of qemu, is told to the
- *          owner. A step that is refused gives back what the steps before it have taken.
+ * How      Each answer queues the next step; the last one, or an event of qemu, is reported to the
+ *          owner. A refused step releases what the earlier steps have taken.
  */
 #include "vmm_internal.h"
 
@@ -104,7 +104,7 @@ static void undo_share(struct vmm *v, enum tag tag)
 		undo_flow(v, "chardev-remove", json_pack("{s:s}", "id", "share"));
 }
 
-/* ---- memory images ---- */
+/* ---- snapshots ---- */
 
 static bool is_migrating(const struct vmm *v)
 {
@@ -206,8 +206,8 @@ static int send_set_fd(struct vmm *v, enum tag tag, int fd)
 	return vmm_command(v, tag, "add-fd", json_pack("{s:i}", "fdset-id", (int)v->n_sets), fd);
 }
 
-/* A file without a name in the jail goes in as a set of descriptors; one for reading only is in it
- * too, since qemu opens the file anew in that way when the next snapshot is made. */
+/* A file without a name in the jail is passed as a set of descriptors. The set also has a read-only
+ * one: qemu reopens the file read-only for the next snapshot. */
 int vmm_snapshot_disk(struct vmm *v, enum vmm_disk_id disk, int fd)
 {
 	char path[64];

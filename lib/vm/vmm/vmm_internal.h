@@ -8,9 +8,9 @@
 #include "qmp.h"
 #include "vmm.h"
 
-/* What an answer belongs to; vmm_on_item says what follows. */
+/* What an answer belongs to; vmm_on_item has the next step. */
 enum tag {
-	TAG_PLAIN, /* pause, resume, power-down: only a refusal is told */
+	TAG_PLAIN, /* pause, resume, power-down: only a refusal is reported */
 	TAG_QUIT,
 	TAG_CONSOLE,
 	TAG_UNDO, /* its outcome changes nothing */
@@ -44,7 +44,7 @@ struct vmm {
 	unsigned n_reads;     /* since vmm_next last gave 0 */
 	uint64_t deadline_ms; /* of the command on the wire */
 	uint32_t timed_id;    /* the command that deadline is for */
-	bool ending;	      /* shut down, reset or told to quit: what follows is no surprise */
+	bool ending;	      /* shut down, reset or quit was sent: the exit is expected */
 	bool dead;	      /* VMM_EV_ENDED or VMM_EV_FATAL was given */
 	bool incoming;
 	bool stopped; /* the machine, by us or by an error of a disk */
@@ -58,7 +58,7 @@ struct vmm {
 	bool snapping;
 	enum vmm_disk_id snap_disk;
 	int snap_fd_ro;			   /* the overlay for reading only, until its turn */
-	unsigned n_snapshots[VMM_N_DISKS]; /* that were made */
+	unsigned n_snapshots[VMM_N_DISKS]; /* created ones */
 	unsigned n_sets;		   /* of descriptors, ever */
 	unsigned n_console_reads;
 	char tail[VMM_MAX_TAIL];

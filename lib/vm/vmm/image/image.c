@@ -59,7 +59,7 @@ static int add_file(struct image_sum *sum, const char *path, struct err *err)
 	return add_text(sum, text);
 }
 
-/* Its bytes: the same one counts as the same wherever it lies. */
+/* Its bytes: equal files are the same file at any path. */
 static int add_content(struct image_sum *sum, const char *path, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -259,7 +259,7 @@ static void remove_tree(const char *dir)
 	(void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Out of sight first: nobody opens half of it. */
+/* Renamed first: no process opens a partial snapshot. */
 void image_remove(const char *key)
 {
 	AUTO_FREE char *dir = store_path(key), *gone = NULL;
@@ -400,7 +400,7 @@ static json_t *describe_image(const struct image_draft *d, const struct image_cl
 		class->template_id, "files", list);
 }
 
-/* Only what belongs into an image is left in the folder. */
+/* Only what belongs into an image is left in the directory. */
 static void remove_strangers(const char *dir)
 {
 	AUTO_DIR DIR *d = opendir(dir);
@@ -453,7 +453,7 @@ int image_publish(struct image_draft *d, struct err *err)
 	return 0;
 }
 
-/* ---- what nobody needs ---- */
+/* ---- unused snapshots ---- */
 
 static bool is_needed(
 	const char *key, bool (*is_there)(void *arg, const char *template_id), void *arg)

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image - memory images: a machine as it was at one instant, kept in a folder with checksums.
+ * image - snapshots: the saved state of a VM in a directory with checksums.
  *
  * How      STATE/warm/KEY/ has `state` (the devices, as qemu writes them), `memory` (the guest's
  *          memory as a sparse file: sparse.c), root.qcow2 and docker.qcow2 (what the disks had on
- *          top of the template at that instant) and image.json with size and hash of each. KEY is
- *          a hash of IMAGE_FORMAT and everything that the machine is made of, hence an image of
- *          another template, class, qemu or format is never met.
+ *          top of the template at that instant) and image.json with size and hash of each. KEY is a
+ *          hash of IMAGE_FORMAT and all parts of the VM, so a snapshot of another template, class,
+ *          qemu or format is never used.
  *
- *          Making one: image_draft_begin gives a folder for the machine's disks; image_save_begin
- *          a pipe for vmm_save, whose other end a child process copies into `state`; then the child
- *          copies what the guest has used of its memory; when that has ended image_save_end, then
- *          image_finish, which hashes and syncs, and image_publish, which renames.
+ *          Making one: image_draft_begin gives a directory for the machine's disks;
+ *          image_save_begin a pipe for vmm_save, whose other end a child process copies into
+ *          `state`; then the child copies what the guest has used of its memory; when that has
+ *          ended image_save_end, then image_finish, which hashes and syncs, and image_publish,
+ *          which renames.
  *
  *          Using one: image_open, image_copy_disk, image_check_begin (a child process hashes
  *          `state` and fills a new memory, while the caller starts qemu with that memory), and when
  *          that has ended image_check_end: only then vmm_restore may be called. The file behind
  *          image_check.fd is the one that is hashed, and the memory has the bytes that were.
- * Trust    The user's own folder; files may be cut, changed or foreign all the same, and are then
- *          refused. What the guest's qemu wrote is copied as bytes in the child only.
- * Owns     struct image its strings; a draft its folder and the lock, of which there is one: images
- *          are made one at a time. A child dies with its parent.
+ * Trust    The user's own directory; truncated, changed or foreign files are rejected. What the
+ *          guest's qemu wrote is copied as bytes in the child only.
+ * Owns     struct image its strings; a draft its directory and the lock, of which there is one:
+ *          snapshots are created one at a time. A child dies with its parent.
  * Limits   IMAGE_MAX_JSON, IMAGE_MAX_OVERLAY, IMAGE_MAX_STATE, IMAGE_CHILD_MS.
- * Never    Is used in part: a wrong file means that no image is there.
+ * Never    Uses a part: if one file is wrong, there is no snapshot.
  * See      image_test.c, docs/warm.md
  */
 #pragma once
@@ -70,12 +71,12 @@ struct image {
 void image_done(struct image *image);
 #define AUTO_IMAGE CLEANUP(image_done)
 
-/* -ENOENT when there is none, -EUCLEAN when it cannot be used: err says why. */
+/* -ENOENT when there is none, -EUCLEAN if it cannot be used: err has the reason. */
 int image_open(const char *key, struct image *ret, struct err *err) MUST_CHECK;
-/* Gone, whatever it is. */
+/* Removes it in any state. */
 void image_remove(const char *key);
-/* Copies an overlay (IMAGE_ROOT, IMAGE_DOCKER) to a path that is not there. -EUCLEAN when the
- * copy is not what the image says; then nothing is left of it. */
+/* Copies an overlay (IMAGE_ROOT, IMAGE_DOCKER) to a path that does not exist. -EUCLEAN if the copy
+ * does not match image.json; then the copy is removed. */
 int image_copy_disk(const struct image *image, enum image_part part, const char *to,
 	struct err *err) MUST_CHECK;
 
@@ -116,14 +117,14 @@ struct image_save {
  * machine's, which must stand still when the pipe ends. */
 int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
 	struct err *err) MUST_CHECK;
-/* When pidfd is readable: the files are whole and synced, or err says why not. */
+/* When pidfd is readable: the files are complete and synced, or err has the reason. */
 int image_save_end(
 	struct image_save *save, struct image_file ret[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
 void image_save_done(struct image_save *save);
 
 struct image_draft {
 	char key[IMAGE_KEY_LEN + 1];
-	char *dir; /* root.qcow2 and docker.qcow2 are made here, `state` by image_save_begin */
+	char *dir; /* root.qcow2 and docker.qcow2 are created here, `state` by image_save_begin */
 	int lock_fd;
 };
 
@@ -132,9 +133,9 @@ struct image_draft {
 		.lock_fd = -1 \
 	}
 
-/* -EBUSY while another process makes one. */
+/* -EBUSY while another process creates one. */
 int image_draft_begin(const char *key, struct image_draft *ret, struct err *err) MUST_CHECK;
-/* The draft is whole: image.json says what each file is. Touches nothing but the draft. */
+/* Completes the draft: image.json describes each file. Changes nothing but the draft. */
 int image_finish(struct image_draft *draft, const struct image_class *class,
 	const struct image_file saved[IMAGE_N_SAVED], struct err *err) MUST_CHECK;
 /* The draft gets its name, in the place of an image of the same key. */
@@ -142,5 +143,5 @@ int image_publish(struct image_draft *draft, struct err *err) MUST_CHECK;
 /* Removes what was not published, gives the lock back. */
 void image_draft_done(struct image_draft *draft);
 
-/* Removes images of other formats and of templates for which is_there says no. */
+/* Removes snapshots of other formats and of templates for which is_there returns false. */
 void image_collect(bool (*is_there)(void *arg, const char *template_id), void *arg);

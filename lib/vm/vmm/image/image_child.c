@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_child - the processes that hash and copy images, so that the keeper's loop goes on.
+ * image_child - the processes that hash and copy images, so that the keeper's loop keeps running.
  *
  * How      A helper (helper.h): reads, hashes, writes, exits. Its exit status, or a line in a pipe,
  *          is the result.
@@ -170,7 +170,7 @@ static void say_child(int fd, int r, const struct image_file files[IMAGE_N_SAVED
 	(void)!fd_write_all(fd, line, (size_t)n);
 }
 
-/* Until the pipe ends. qemu may be taken over: only the size is bounded, nothing is understood. */
+/* Until the pipe ends. qemu may be compromised: only the size is bounded, nothing is understood. */
 static int save_state(int in, int out, struct image_file *ret)
 {
 	uint8_t *buf = xmalloc(BUF);

@@ -46,7 +46,7 @@ static int write_at(int fd, const uint8_t *p, size_t n, uint64_t at)
 	return 0;
 }
 
-/* Exactly n bytes into buf: a file that ends before is -EUCLEAN. */
+/* Exactly n bytes into buf: a shorter file is -EUCLEAN. */
 static int read_at(const struct copy *c, size_t n, uint64_t at)
 {
 	size_t have = 0;
