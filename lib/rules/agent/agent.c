@@ -59,7 +59,7 @@ bool agent_is_package(const char *s)
 	       is_package_part(slash + 1, strlen(slash + 1));
 }
 
-/* Three numbers, and perhaps what semver allows behind them. */
+/* Three numbers, and perhaps what semver allows after them. */
 bool agent_is_version(const char *s)
 {
 	for (int i = 0; i < 3; i++) {
@@ -73,7 +73,7 @@ bool agent_is_version(const char *s)
 			      !s[strspn(s, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-.+")]);
 }
 
-/* What stands between quotes in JSON and in a basic string of TOML. */
+/* The text between quotes in JSON and in a basic string of TOML. */
 static char *quote_agent(const char *s)
 {
 	char *out = xmalloc(strlen(s) * 6 + 1), *p = out;

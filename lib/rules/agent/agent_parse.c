@@ -36,7 +36,7 @@ static bool is_name(const char *s)
 	       s[n - 1] != '-';
 }
 
-/* Below the home folder: parts of letters, digits and a few signs; none is "." or "..". */
+/* Below the home directory: parts of letters, digits and a few signs; none is "." or "..". */
 static bool is_path(const char *s, bool folder)
 {
 	size_t n = strlen(s);
@@ -299,7 +299,7 @@ static int take_word(struct agent *a, const char *word, struct slice rest, struc
 	return err_set(err, -EINVAL, "unknown keyword '%.40s' of an agent", word);
 }
 
-/* Whether one lies in the other, or both are one. */
+/* Whether one is in the other, or both are equal. */
 static bool meet_parse(const char *a, const char *b)
 {
 	size_t n = MIN(strlen(a), strlen(b));

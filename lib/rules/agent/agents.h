@@ -2,14 +2,14 @@
 /*
  * agents - all agents of an installation.
  *
- * How      agents_load_installed reads NAME.conf of the shipped folder, then those of the folder
- *          `agents` beside settings.conf: a file of the user's with the name of a shipped one
- *          takes its place whole.
+ * How      agents_load_installed reads NAME.conf of the shipped directory, then those of the
+ *          directory `agents` next to settings.conf: a user's file with the name of a shipped file
+ *          replaces it.
  * Trust    As agent.h.
  * Owns     A struct agents owns its agents; what is found lives as long as it does.
  * Limits   AGENTS_MAX, AGENTS_MAX_FAULTS.
- * Never    Lets a bad file of the user's fall back to the shipped one in silence: then there is no
- *          such agent, and a fault says why.
+ * Never    Falls back silently from an invalid user file to the shipped file: the agent is then
+ *          missing, and a fault has the reason.
  * See      proto/PROTOCOL.agent, agents_test.c, data/agents
  */
 #pragma once
@@ -27,7 +27,7 @@ struct agents {
 	size_t n_faults;
 };
 
-/* Every NAME.conf of a folder; one that is not there has none. */
+/* Every NAME.conf of a directory; none if the directory does not exist. */
 int agents_load(struct agents *set, const char *folder, bool own, struct err *err) MUST_CHECK;
 int agents_load_installed(struct agents *set, struct err *err) MUST_CHECK;
 

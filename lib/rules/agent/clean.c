@@ -95,7 +95,7 @@ static bool must_go(const struct clean *c, const char *key, const json_t *v)
 {
 	if (clean_is_dropped(c, key))
 		return true;
-	/* "maxTokens": 4000 says nothing */
+	/* "maxTokens": 4000 is not a credential */
 	return clean_is_secret_key(key) && !json_is_number(v) && !json_is_boolean(v) &&
 	       !json_is_null(v);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clean - what may go from the user's own settings into a sandbox: everything but credentials.
+ * clean - the parts of a user's settings that may enter a sandbox: all but credentials.
  *
- * How      clean_is_secret_name judges a file's name. clean_settings gives a copy of a file's text
- *          without what must stay: in JSON the members whose names are secret or that the agent's
+ * How      clean_is_secret_name judges a file's name. clean_settings returns a copy of a file's
+ *          text without secrets: in JSON the members whose names are secret or that the agent's
  *          file drops, in TOML the same line by line and table by table; other texts as they are.
- *          Each thing left out is told. What is then still shaped like a credential refuses the
- *          whole file.
- * Trust    Files of the user's, which a program of others wrote. A guess in both directions: it is
- *          one wall of several, and the person sees the list.
+ *          Each removed part is reported. If the rest still looks like a credential, the file is
+ *          rejected.
+ * Trust    Files of the user, written by other programs. The check is heuristic: it is one layer of
+ *          several, and the user sees the list.
  * Limits   CLEAN_MAX_BYTES a file, CLEAN_MAX_DEPTH of JSON.
- * Never    Copies a file that it does not understand: JSON that is none, TOML over several lines
- *          where something is left out.
+ * Never    Copies a file that it does not understand: invalid JSON, multi-line TOML from which
+ *          something is removed.
  * See      clean_test.c, clean_fuzz.c
  */
 #pragma once
@@ -28,7 +28,7 @@ bool clean_is_secret_name(const char *path);
 /* A member or key: apiKey, token, env, headers ... */
 bool clean_is_secret_key(const char *key);
 
-/* `key` was left out. */
+/* `key` was removed. */
 typedef void clean_told_fn(void *arg, const char *key);
 
 /*

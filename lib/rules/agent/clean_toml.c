@@ -2,10 +2,10 @@
 /*
  * clean_toml - settings in TOML, without understanding all of it.
  *
- * How      Lines are looked at one after the other; a small state says whether a line begins inside
- *          a list or a text of several lines. Each word in front of a '=' is a key, wherever it
- *          stands, and each part of a table's name. A line with a key that must stay goes as a
- *          whole, up to where its value ends; a table goes up to the next one.
+ * How      Lines are parsed one after the other; a small state records whether a line begins inside
+ *          a list or a multi-line text. Each word before a '=' is a key, and each part of a table's
+ *          name. A line with a key that must stay goes as a whole, up to where its value ends; a
+ *          table goes up to the next one.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static size_t read_quoted(struct toml *t, struct slice s, size_t i)
 	return i;
 }
 
-/* A number or a truth value under a name such as max_tokens says nothing. */
+/* A number or a boolean under a name such as max_tokens is not a credential. */
 static bool is_harmless(struct slice value)
 {
 	size_t i = 0;

@@ -67,8 +67,8 @@ int audit_seal_head(struct audit *a, struct audit_tip *tip, struct wr *wr)
 	return 0;
 }
 
-/* A failed write leaves no byte behind: what stays would be taken for a torn record, or worse for
- * one that was refused and is there all the same. */
+/* A failed write leaves no byte behind: the rest would look like a torn record, or worse like a
+ * record that was refused. */
 static int remove_torn(struct audit *a, struct err *err)
 {
 	if (!a->is_torn)
@@ -200,7 +200,7 @@ static bool is_bounded(enum audit_kind kind)
 	       kind != AUDIT_KIND_WORKER_VIOLATION;
 }
 
-/* The record, and behind it in the same write the head that it made due. */
+/* The record and, in the same write, the head that is due after it. */
 static int put_event(struct audit *a, const struct audit_event *ev, struct err *err)
 {
 	uint8_t buf[2 * AUDIT_MAX_RECORD];
@@ -290,7 +290,7 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 	r = put_event(a, ev, err);
 	if (r < 0)
 		return r;
-	/* The record is there, so this is no failure of it; the next append will not go past it. */
+	/* The record was written, so this is not its failure; the next append stops here. */
 	if (a->is_sync_due && clock_mono_ms() - a->synced_ms >= AUDIT_SYNC_MS)
 		(void)keep_head(a, NULL);
 	return 0;

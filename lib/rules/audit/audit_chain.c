@@ -67,7 +67,7 @@ static void read_kept_head(struct audit_chain *c)
 	memcpy(c->kept_log, rec->log, sizeof(c->kept_log));
 }
 
-/* The chain begins behind the cut as if the removed records had been read. */
+/* The chain begins after the cut as if the removed records had been read. */
 static void begin_at_cut(struct audit_chain *c)
 {
 	bool is_plain = c->expect.flags & AUDIT_CHAIN_PLAIN;

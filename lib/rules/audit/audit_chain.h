@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_chain - checks an audit log as its bytes go by, and names the first bad record.
+ * audit_chain - verifies an audit log as a stream, and names the first bad record.
  *
  * How      audit_chain_eat takes the bytes of one segment in pieces of any size,
- *          audit_chain_segment begins the next one, audit_chain_end asks for what is missing at
- *          the end. The first thing that is wrong is kept in the report and all later calls say
- *          -EBADMSG. Each good record goes to the callback; what is good never depends on what
- *          comes later, so a follower may go on eating for ever.
- * Trust    Eats hostile bytes; no I/O. Believes the public key and the kept head it is given.
+ *          audit_chain_segment begins the next one, audit_chain_end checks that the end is
+ *          complete. The first fault is in the report, and all later calls return -EBADMSG. Each
+ *          good record goes to the callback and does not depend on later ones, so a follower can
+ *          continue without end.
+ * Trust    Parses untrusted input; no I/O. Trusts the public key and the kept head that the caller
+ *          passes.
  * Owns     A hash context; audit_chain_done frees it. One line is kept when it came in pieces.
  * Limits   AUDIT_MAX_RECORD a line, AUDIT_HEAD_RECORDS records without a signed head between
  *          them.
- * Never    Says who changed a log, nor finds what the owner of the key forged.
+ * Never    Names who changed a log, or detects forgery by the owner of the key.
  * See      proto/PROTOCOL.audit, audit_chain_test.c, audit_tamper_test.c
  */
 #pragma once
@@ -30,7 +31,7 @@ enum audit_bad {
 	AUDIT_NO_HEAD,	     /* too many records since the last head */
 	AUDIT_BAD_SEGMENT,   /* the first record of a file is not, or another one is, a beginning */
 	AUDIT_NO_SEGMENT,    /* a file is missing */
-	AUDIT_ROLLBACK,	     /* the log ends before the kept head, or has something else there */
+	AUDIT_ROLLBACK,	     /* the log is shorter than the kept head, or differs there */
 	AUDIT_BAD_KEPT_HEAD, /* the kept head is missing or not one of this log by this key */
 	AUDIT_OTHER_KEY,     /* the log was begun with another key */
 	AUDIT_FOREIGN,	     /* a record of another sandbox or log */
@@ -52,7 +53,7 @@ struct audit_report {
 	uint64_t offset;       /* where it begins in its segment's file */
 	uint64_t n_records, n_heads, n_recovered;
 	uint64_t signed_seq, signed_ms; /* the last good head */
-	uint64_t n_unsigned;		/* good records behind it: chained, not vouched for */
+	uint64_t n_unsigned;		/* good records after it: chained, not signed */
 	uint64_t cut_seq;		/* records 1 to this were pruned; 0: none */
 	uint64_t cut_ms, cut_until_ms, cut_segment;
 };
@@ -89,7 +90,7 @@ struct audit_chain {
 	struct audit_record rec;
 	char sandbox[AUDIT_MAX_WORD + 1];
 	uint8_t log[AUDIT_LOG_LEN], last[AUDIT_HASH_LEN];
-	uint64_t next_seq, segment, offset; /* offset: behind the last good record */
+	uint64_t next_seq, segment, offset; /* offset: after the last good record */
 	uint64_t since_head;
 	bool is_begun, is_first; /* a record was seen; the next is the first of its segment */
 	bool has_kept, is_cut_bad;
@@ -110,5 +111,5 @@ int audit_chain_eat(struct audit_chain *c, struct slice bytes) MUST_CHECK;
 int audit_chain_end(struct audit_chain *c) MUST_CHECK;
 /* The segment to begin with: 1, or that of the cut. */
 uint64_t audit_chain_first(const struct audit_chain *c);
-/* With AUDIT_CHAIN_PLAIN: goes on with a later segment, because those before it were pruned. */
+/* With AUDIT_CHAIN_PLAIN: continues with a later segment, because those before it were pruned. */
 void audit_chain_skip(struct audit_chain *c, uint64_t number);

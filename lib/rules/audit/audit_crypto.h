@@ -2,15 +2,14 @@
 /*
  * audit_crypto - SHA-256 and Ed25519 for the audit log, and the key of the installation.
  *
- * How      audit_key_load reads the key, or makes it once: the file appears whole or not at all,
- *          and of two makers one wins. The 32 secret bytes live in one page of their own (locked,
- *          not in core files, cleared by audit_key_free); OpenSSL sees them for one signature at
- *          a time.
- * Trust    The user's own state folder. keeper and sbxd hold the key; who only verifies needs the
- *          32 public bytes (audit_pub_load).
+ * How      audit_key_load reads the key, or makes it once: the file appears atomically, and of two
+ *          writers one wins. The 32 secret bytes are in a separate page (locked, not in core files,
+ *          cleared by audit_key_free); OpenSSL sees them for one signature at a time.
+ * Trust    The user's own state directory. keeper and sbxd hold the key; verifiers need only the 32
+ *          public bytes (audit_pub_load).
  * Owns     A struct audit_key owns its page, a struct audit_hash its OpenSSL context.
  * Limits   Locking is best effort: RLIMIT_MEMLOCK may forbid it.
- * Never    A second key: when key.pub is there and the key is not, audit_key_load refuses.
+ * Never    Creates a second key: if key.pub exists without the key, audit_key_load fails.
  * See      proto/PROTOCOL.audit, audit_crypto_test.c
  */
 #pragma once
@@ -38,9 +37,9 @@ struct audit_pub {
 
 struct audit_key;
 
-/* `dir` is state/audit; it is made when missing. -EPERM when others could read the key. */
+/* `dir` is state/audit; it is created if missing. -EPERM when others could read the key. */
 int audit_key_load(const char *dir, struct audit_key **ret, struct err *err) MUST_CHECK;
-/* A process that is forked from now on does not have the secret, and may not use the key. */
+/* A process that is forked from now on does not have the secret, and must not use the key. */
 void audit_key_keep_from_children(struct audit_key *k);
 void audit_key_free(struct audit_key *k);
 const struct audit_pub *audit_key_pub(const struct audit_key *k);

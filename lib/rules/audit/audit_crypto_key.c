@@ -15,7 +15,7 @@
 #include "audit_crypto_internal.h"
 
 struct audit_key {
-	uint8_t *seed; /* a page of its own */
+	uint8_t *seed; /* a separate page */
 	size_t size;
 	struct audit_pub pub;
 };
@@ -123,7 +123,7 @@ static int make_key(const char *path, struct audit_key *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "cannot create the key %s", path) : read_key(path, k, err);
 }
 
-/* key.pub also says that there was a key: it is saved before any log is signed with it. */
+/* key.pub also records that there was a key: it is saved before any log is signed with it. */
 static int save_pub(const char *path, const struct audit_pub *pub, struct err *err)
 {
 	char hex[2 * AUDIT_KEY_LEN + 1];

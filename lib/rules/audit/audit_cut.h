@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_cut - the signed line that says where a pruned log begins.
+ * audit_cut - the signed line that records where a pruned log begins.
  *
  * How      One line of JSON in the directory `cuts`, apart from the log. It names the log, the
  *          first segment that is left, the number, time and hash of the last record that was
- *          removed, and when that was done. The installation's key signs it, with a context of its
- *          own: a head is never a cut. There is exactly one way to write it.
- * Trust    Decodes untrusted bytes: a cut that somebody changed, or one in an export.
+ *          removed, and when that was done. The installation's key signs it, with a separate
+ *          context: a head is never a cut. There is exactly one way to write it.
+ * Trust    Decodes untrusted bytes: a modified cut, or one in an export.
  * Owns     Nothing.
  * Limits   AUDIT_MAX_CUT bytes.
  * See      proto/PROTOCOL.audit, audit_prune.h, audit_cut_test.c, audit_prune_test.c

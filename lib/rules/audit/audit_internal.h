@@ -29,13 +29,13 @@ struct audit {
 	uint64_t segment, size; /* size: of what is good */
 	uint64_t used;		/* by all files of the log, this one too */
 	uint64_t counted_ms;	/* when a full log was last counted again */
-	bool is_full_said;	/* the record that says so is written */
+	bool is_full_said;	/* the record of it is written */
 	uint64_t unsigned_since_ms, synced_ms;
-	bool is_torn;	   /* bytes of a failed write may stand behind size */
-	bool is_sync_due;  /* a head is written and not kept yet */
-	bool must_sync;	   /* and the last try failed */
-	uint64_t tried_ms; /* when audit_sync last failed, 0 for not */
-	int failed;	   /* the kernel lost written bytes: only a new audit_open may go on */
+	bool is_torn;		     /* bytes of a failed write may be after size */
+	bool is_sync_due;	     /* a head is written and not kept yet */
+	bool must_sync;		     /* and the last try failed */
+	uint64_t tried_ms;	     /* when audit_sync last failed, 0 for not */
+	int failed;		     /* the kernel lost written bytes: requires a new audit_open */
 	char head[AUDIT_MAX_RECORD]; /* the last head that was written */
 	size_t n_head;
 };
@@ -53,7 +53,7 @@ void audit_free(struct audit *a);
 
 /* audit_room.c. Before n bytes are written: -ENOSPC or -EDQUOT when they would take of the room. */
 int audit_room_take(struct audit *a, size_t n) MUST_CHECK;
-/* Blocks behind the end of a segment that is closed, or was truncated. */
+/* Blocks after the end of a segment that is closed, or was truncated. */
 void audit_room_give_back(struct audit *a, int fd, uint64_t size);
 /* a->head becomes the kept one without a new block. */
 int audit_room_keep_head(struct audit *a) MUST_CHECK;
@@ -61,7 +61,7 @@ void audit_room_done(struct audit *a);
 bool audit_is_no_space(int r);
 
 #define AUDIT_SEGMENT_NAME "%s/%08llu.jsonl"
-/* The bytes of all files in a log's folder. */
+/* The bytes of all files in a log's directory. */
 int audit_count_bytes(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
 char *audit_segment_path(const char *dir, uint64_t number);
 int audit_sync_folder(const char *dir) MUST_CHECK;
@@ -69,7 +69,7 @@ int audit_sync_folder(const char *dir) MUST_CHECK;
 /* The last whole record of a segment; ret_line is in buf. -ENOENT. */
 int audit_read_last(const char *path, uint8_t buf[AUDIT_END_BYTES], struct audit_record *ret,
 	struct slice *ret_line) MUST_CHECK;
-/* The highest number there is, 0 for none or no folder. */
+/* The highest number there is, 0 for none or no directory. */
 int audit_last_segment(const char *dir, uint64_t *ret, struct err *err) MUST_CHECK;
 /* Feeds everything from fd's place to its end. */
 int audit_feed(struct audit_chain *c, int fd) MUST_CHECK;

@@ -3,9 +3,9 @@
  * audit_known - how far each audit log was pruned, as the log of sbxd records it.
  *
  * How      Reads the records `audit-pruned` of sbxd's log once. A log that begins before that
- *          record number was set back.
- * Trust    Runs in sbx and sbxd. The log of sbxd may be anything: a forged record makes a check
- *          fail, and none makes one pass that fails without it.
+ *          record number was rolled back.
+ * Trust    Runs in sbx and sbxd. The log of sbxd may be anything: a forged record can make a check
+ *          fail, but never makes a failing check pass.
  * Owns     Its list; audit_known_free frees it.
  * Limits   AUDIT_LIST_MAX logs.
  * See      tests/cli/test_audit_prune.py

@@ -16,7 +16,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Names that begin with a dot are no logs, whatever a word may hold. */
+/* Names that begin with a dot are not logs. */
 static bool is_log_name(const char *name)
 {
 	return name[0] != '.' && strcmp(name, "heads") != 0 && strcmp(name, "cuts") != 0 &&

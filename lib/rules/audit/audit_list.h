@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_list - which logs there are, and what their sandboxes were last called.
+ * audit_list - the existing logs, and the last name of each sandbox.
  *
- * How      audit_list reads the folder: a log is a folder with segments, or a kept head or cut
- *          whose log is gone. audit_last_name reads the end of a log only, so that finding a log by
+ * How      audit_list reads the directory: a log is a directory with segments, or a kept head or
+ *          cut without a log. audit_last_name reads the end of a log only, so that finding a log by
  *          name costs the same for a short and a long one.
- * Trust    The user's own state folder; the logs in it may be anything.
+ * Trust    The user's own state directory; the logs in it may be anything.
  * Owns     The caller owns the list; audit_list_free frees it.
  * Limits   AUDIT_LIST_MAX logs.
  * See      audit_list_test.c
@@ -21,7 +21,7 @@ struct audit_list {
 	size_t n;
 };
 
-/* `dir` is state/audit. None when there is no such folder. */
+/* `dir` is state/audit. None when there is no such directory. */
 int audit_list(const char *dir, struct audit_list *ret, struct err *err) MUST_CHECK;
 void audit_list_free(struct audit_list *l);
 #define AUTO_AUDIT_LIST CLEANUP(audit_list_free)

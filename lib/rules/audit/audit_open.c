@@ -105,7 +105,7 @@ static int begin_log(struct audit *a, struct err *err)
 	return r < 0 ? r : audit_sync(a, err);
 }
 
-/* Evidence is never thrown away: what does not belong to the chain moves to a file of its own. */
+/* Evidence is never deleted: bytes that do not belong to the chain are moved to another file. */
 static int copy_tail(struct audit *a, uint64_t number, int fd, uint64_t from, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf(
@@ -234,7 +234,7 @@ static int check_kept(
 	return refuse_open(a, &rep, bad, err);
 }
 
-/* A segment of which not even the first record is whole goes on from the one before it. */
+/* A segment without a complete record continues the segment before it. */
 static int continue_before(struct audit *a, struct slice kept, struct err *err)
 {
 	AUTO_CHAIN struct audit_chain c = {0};

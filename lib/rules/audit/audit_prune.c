@@ -22,7 +22,7 @@ struct prune {
 	char *dir;	 /* of the log */
 	struct audit *a; /* while this process is the writer */
 	bool is_written;
-	uint64_t first, last, keep; /* segments that are there; the first to keep */
+	uint64_t first, last, keep; /* existing segments; the first to keep */
 	uint64_t old_seq;	    /* pruned before */
 	uint8_t *buf;		    /* AUDIT_END_BYTES */
 	struct audit_record *rec;
@@ -63,7 +63,7 @@ static int load_first(struct prune *p, struct err *err)
 	return 0;
 }
 
-/* Opening also repairs what a crash left. It would begin a log that is not there. */
+/* Opening also repairs what a crash left. It would create a missing log. */
 static int take_log(struct prune *p, struct err *err)
 {
 	char name[AUDIT_MAX_NAME + 1] = "";
@@ -120,7 +120,7 @@ static int read_last(struct prune *p, uint64_t number, struct slice *ret_line, s
 	return audit_read_last(path, p->buf, p->rec, ret_line) < 0 ? refuse_prune(p, err) : 0;
 }
 
-/* Whether a segment with nothing behind it but `left` bytes, itself included, is to go. */
+/* Whether to remove a segment; it and later segments have `left` bytes. */
 static int is_due(struct prune *p, uint64_t number, uint64_t left, struct err *err)
 {
 	struct slice line;
@@ -229,7 +229,7 @@ static int read_end_of(struct prune *p, struct audit_cut *cut, struct err *err)
 	return 0;
 }
 
-/* The first segment to keep must continue it, and be on the disk before the other one is gone. */
+/* The first segment to keep must continue it, and be on the disk before others are removed. */
 static int check_begin_of(struct prune *p, const struct audit_cut *cut, struct err *err)
 {
 	AUTO_FREE char *path = audit_segment_path(p->dir, p->keep);
@@ -320,7 +320,7 @@ static int cut_there(struct prune *p, struct audit_pruned *ret, struct err *err)
 	return r < 0 ? r : remove_before(p, p->keep, err);
 }
 
-/* A writer that found the disk full leaves an empty file behind its last segment. */
+/* A writer that found the disk full leaves an empty file after its last segment. */
 static int find_last(struct prune *p, struct err *err)
 {
 	uint64_t size = 0;

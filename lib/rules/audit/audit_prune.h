@@ -36,7 +36,7 @@ struct audit_pruned {
 	uint64_t segments, records, bytes; /* removed by this call */
 	uint64_t seq, until_ms;		   /* of the last removed record */
 	uint8_t log[AUDIT_LOG_LEN];
-	bool is_written; /* by another process: its last segment was left alone */
+	bool is_written; /* by another process: its last segment was kept */
 };
 
 /* -ENOENT: there is no such log. -EBADMSG: it is damaged, and nothing was removed. */

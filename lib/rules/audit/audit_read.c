@@ -91,7 +91,7 @@ int audit_feed(struct audit_chain *c, int fd)
 	}
 }
 
-/* A cut of any other size than a cut may have is there, and is none. */
+/* A file with an impossible size exists, but is not a valid cut. */
 static int load_cut(const char *path, char **ret, size_t *ret_n, struct err *err)
 {
 	int r = file_load(path, AUDIT_MAX_CUT, ret, ret_n, err);
@@ -185,7 +185,7 @@ static int open_file(struct audit_reader *rd, struct err *err)
 	return rd->fd < 0 && errno != ENOENT ? err_errno(err, -errno, "cannot open %s", path) : 0;
 }
 
-/* 1: open, 0: it is not there yet, < 0: it is missing, or something failed. */
+/* 1: open, 0: it does not exist yet, < 0: it is missing, or a call failed. */
 static int open_current(struct audit_reader *rd, uint64_t last, struct err *err)
 {
 	int r;
@@ -207,7 +207,7 @@ static int open_current(struct audit_reader *rd, uint64_t last, struct err *err)
 	return r < 0 ? r : 1;
 }
 
-/* The folder is read before the file: what it shows then has begun after this file was whole. */
+/* The directory is read before the file: what it shows then has begun after this file was whole. */
 static int pump_one(struct audit_reader *rd, bool *ret_more, struct err *err)
 {
 	uint64_t last;

@@ -3,10 +3,9 @@
  * audit_read - reads a log from its files: verify, show, export, follow.
  *
  * How      audit_verify reads everything once. A struct audit_reader does the same in steps:
- *          audit_reader_pump hands every record that is there to the callback and comes back at
- *          the end; after the log has grown, pump again. With AUDIT_CHAIN_PLAIN
- *          nothing is judged but the form, which is what views want. A line is JSON already:
- *          export is the line itself.
+ *          audit_reader_pump passes every available record to the callback and returns at the end;
+ *          after the log has grown, pump again. With AUDIT_CHAIN_PLAIN only the form is checked,
+ *          which is enough for views. A line is JSON already: export is the line itself.
  * Trust    The log may be anything. Runs in sbx and sbxd; takes no lock and never writes.
  * Owns     A reader owns its fds and its chain; audit_reader_close frees them.
  * Limits   One piece of AUDIT_READ_BYTES and one record in memory, however long the log is.
@@ -25,7 +24,7 @@ int audit_reader_open(const char *dir, const char *sandbox, const struct audit_e
 	struct audit_reader **ret, struct err *err) MUST_CHECK;
 void audit_reader_close(struct audit_reader *rd);
 /* 0: at the end for now. -EBADMSG: see the report. What the callback returned when it was < 0: the
- * record it refused counts as read, and the reader cannot be pumped again. */
+ * refused record is treated as read, and the reader cannot be pumped again. */
 int audit_reader_pump(struct audit_reader *rd, struct err *err) MUST_CHECK;
 const struct audit_report *audit_reader_report(const struct audit_reader *rd);
 

@@ -92,7 +92,7 @@ void audit_record_trim(struct audit_record *rec)
 
 		if (f->shape != SHAPE_TEXT || s->n <= f->max)
 			continue;
-		/* The name is ours and checked long before; only what a guest says is counted. */
+		/* The name is ours and already checked; only texts of a guest are counted. */
 		if (s != &rec->name)
 			rec->cut += s->n - f->max;
 		s->n = f->max;

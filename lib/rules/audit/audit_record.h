@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_record - one record of an audit log: a line of JSON that can be written in one way only.
+ * audit_record - one record of an audit log: a line of JSON in canonical encoding.
  *
- * How      One table of fields, in the order in which they stand in a line, drives both directions.
- *          A field is left out exactly when it is empty or zero, bytes outside printable ASCII are
- *          always \u00xx, numbers have no leading zero: what audit_record_decode accepts,
- *          audit_record_encode writes again byte by byte.
- * Trust    Decodes hostile bytes (a log that somebody changed), encodes names that the guest chose.
- *          Does no I/O and no cryptography.
+ * How      One table of fields, in the order of a line, is used in both directions. A field is
+ *          omitted exactly if it is empty or zero, bytes outside printable ASCII are always \u00xx,
+ *          numbers have no leading zero: what audit_record_decode accepts, audit_record_encode
+ *          writes again byte by byte.
+ * Trust    Decodes untrusted bytes (a modified log), encodes names that the guest chose. Does no
+ *          I/O and no cryptography.
  * Owns     Nothing on the heap; slices of a decoded record point into its own text.
  * Limits   AUDIT_MAX_RECORD bytes a line. Texts over AUDIT_MAX_HOST and the others are cut by
- *          audit_record_trim, which counts what it left off: a long name never hides a decision.
+ *          audit_record_trim, which counts the removed bytes: a long name never hides a decision.
  * See      proto/PROTOCOL.audit, audit_record_test.c
  */
 #pragma once
@@ -45,7 +45,7 @@ enum audit_kind {
 
 enum audit_verdict { AUDIT_NONE, AUDIT_ALLOW, AUDIT_DENY, AUDIT_N_VERDICTS };
 
-/* What a program says happened. Empty and zero fields are left out of the record. */
+/* An event of a program. Empty and zero fields are omitted from the record. */
 struct audit_event {
 	enum audit_kind kind; /* AUDIT_KIND_DECISION or a later one */
 	enum audit_verdict decision;
@@ -65,7 +65,7 @@ struct audit_record {
 	struct slice sandbox; /* word */
 	struct slice name;
 	struct audit_event ev;
-	uint64_t cut;		    /* bytes of texts that were left off */
+	uint64_t cut;		    /* bytes of texts that were removed */
 	uint64_t version, segment;  /* OPEN; SEGMENT */
 	uint8_t log[AUDIT_LOG_LEN]; /* OPEN, SEGMENT, HEAD */
 	uint8_t key[AUDIT_KEY_LEN]; /* OPEN: the public key of the installation */
@@ -76,7 +76,7 @@ struct audit_record {
 	uint8_t text[AUDIT_MAX_RECORD]; /* what the slices of a decoded record point into */
 };
 
-/* "decision", "policy-change"; "" for a number that is none. */
+/* "decision", "policy-change"; "" for an unknown number. */
 const char *audit_kind_name(enum audit_kind kind);
 /* "allow", "deny", "" */
 const char *audit_verdict_name(enum audit_verdict v);
@@ -86,7 +86,7 @@ bool audit_is_word(struct slice s);
 /* Cuts texts to their limits and sets cut. */
 void audit_record_trim(struct audit_record *rec);
 /* The three parts of a line: all up to prev; the signature (HEAD only); hash, brace and newline.
- * -EINVAL: a field that this kind may not or must have, or a word that is none. */
+ * -EINVAL: a field that this kind must not or must have, or an unknown word. */
 int audit_record_encode(struct wr *wr, const struct audit_record *rec) MUST_CHECK;
 int audit_record_encode_sig(struct wr *wr, const struct audit_record *rec) MUST_CHECK;
 int audit_record_encode_hash(struct wr *wr, const struct audit_record *rec) MUST_CHECK;

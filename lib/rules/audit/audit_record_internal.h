@@ -21,7 +21,7 @@ enum { AUDIT_FIELD_KIND = 2, AUDIT_FIELD_SIG = 21, AUDIT_FIELD_HASH = 22, AUDIT_
 
 extern const struct audit_field audit_fields[AUDIT_N_FIELDS];
 
-/* Whether a byte stands for itself in a text. */
+/* Whether a byte is written unescaped in a text. */
 static inline bool audit_is_plain(uint8_t c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

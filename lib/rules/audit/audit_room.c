@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Space that a log has before it needs it, so that what the host does is still recorded with 0
- * bytes free.
+ * Space that is allocated ahead, so that events of the host are still recorded with 0 bytes free.
  *
- * Blocks are allocated behind the end of the segment, whose size does not change by it. A record
- * that a guest can cause is refused when it would take from them: the rest is for the records of
- * the keeper, as the one that says why the sandbox has stopped. The kept head is a file that is
- * replaced, for which there may be no space either; a spare one is there, and the two change
- * places.
+ * Blocks are allocated after the end of the segment, whose size does not change. A record that a
+ * guest can cause is refused when it would take from them: the rest is for the records of the
+ * keeper, such as the reason why the sandbox has stopped. The kept head is a file that is replaced,
+ * for which there may be no space either; a spare file exists, and the two are exchanged.
  */
 #include <errno.h>
 #include <fcntl.h>

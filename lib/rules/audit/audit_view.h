@@ -36,13 +36,13 @@ struct audit_view;
 
 struct audit_view *audit_view_new(size_t max_rows);
 void audit_view_free(struct audit_view *v);
-/* Records that are no decision are passed over. A record with a count counts so often. */
+/* Records that are not decisions are skipped. A record with a count is counted that often. */
 void audit_view_add(struct audit_view *v, const struct audit_record *rec);
 /* An audit_record_fn with the view as its argument. */
 int audit_view_on_record(void *view, const struct audit_record *rec, struct slice line);
 
 typedef int audit_view_fn(void *arg, const struct audit_view_row *row);
-/* Last seen first; at most `limit` rows, 0 for all. < 0 ends it and is returned. */
+/* Last seen first; at most `limit` rows, 0 for all. < 0 stops the listing and is returned. */
 int audit_view_each(
 	const struct audit_view *v, size_t limit, audit_view_fn *fn, void *arg) MUST_CHECK;
 /* Rows that had to go because the table was full. */

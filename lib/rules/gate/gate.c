@@ -11,7 +11,7 @@
 #include "lib/base/str.h"
 #include "gate_internal.h"
 
-/* A decision in words: `rule` and `reason` of the record, and what the verdict says. */
+/* The texts of a decision: `rule` and `reason` of the record and of the verdict. */
 struct judgement {
 	bool allowed;
 	char rule[EDGE_MAX_RULE];
@@ -119,7 +119,7 @@ uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask)
 
 static const char *type_word(const struct edge_ask *ask)
 {
-	/* Who says CONNECT speaks HTTP, but not yet what will go through the tunnel. */
+	/* A client that sends CONNECT uses HTTP; the content of the tunnel is not known yet. */
 	bool is_connect = ask->kind == EDGE_ASK_TUNNEL && ask->via == EDGE_VIA_FORWARD;
 	enum edge_proto proto =
 		is_connect && ask->proto == EDGE_PROTO_HTTP ? EDGE_PROTO_UNKNOWN : ask->proto;
@@ -179,8 +179,8 @@ static int record_gate(struct gate *g, const struct edge_ask *ask, const char *p
 
 /* ---- deciding ---- */
 
-/* What the rule is called in the log, and in front of a person: its resources, which is what
- * `policy rm network --resource` wants. A list that does not fit is named by its id. */
+/* The name of the rule in the log and for users: its resources, as `policy rm network --resource`
+ * takes them. A list that does not fit is named by its id. */
 static void name_rule(const struct rule *rule, struct judgement *j, char words[EDGE_MAX_RULE])
 {
 	AUTO_FREE char *resources = rule_print_resources(rule);
@@ -190,7 +190,7 @@ static void name_rule(const struct rule *rule, struct judgement *j, char words[E
 		(void)snprintf(words, EDGE_MAX_RULE, "%s", rule->id ? rule->id : resources);
 }
 
-/* Says why in the words of the log, and in the verdict what these words would not say there. */
+/* Sets the reason in the record, and in the verdict if the rule is not enough there. */
 static void explain_gate(const struct policy_op *op, const struct policy_decision *d,
 	struct judgement *j, struct edge_verdict *ret)
 {
@@ -207,7 +207,7 @@ static void explain_gate(const struct policy_op *op, const struct policy_decisio
 			ret->reason, sizeof(ret->reason), "%.*s", EDGE_MAX_REASON - 1, j->reason);
 }
 
-/* A name has an address when any port is allowed; the usual two are asked for the words. */
+/* A name resolves if any port is allowed; the two usual ports are checked for the texts. */
 static void judge_name(
 	struct gate *g, struct policy_op *op, struct judgement *j, struct edge_verdict *ret)
 {
@@ -280,7 +280,7 @@ static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_
 	if (r < 0) {
 		refuse_gate(j, ret, err_text(&err, r));
 	} else if (strcmp(host.name, ask->host) != 0) {
-		/* What is decided must be, byte by byte, what egress will be told. */
+		/* The decided target must be, byte by byte, the target that egress gets. */
 		refuse_gate(j, ret, "the host is not in its canonical form");
 	} else if (ask->kind == EDGE_ASK_DNS) {
 		judge_name(g, &op, j, ret);
@@ -330,7 +330,7 @@ static bool is_plain(const struct edge_ask *ask)
 	       (ask->via == EDGE_VIA_TRANSPARENT && ask->proto == EDGE_PROTO_HTTP);
 }
 
-/* What a rule allows, with a look at credentials. */
+/* What a rule allows, with a check of credentials. */
 static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b,
 	struct judgement *j, struct edge_verdict *ret)
 {
@@ -399,7 +399,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		ret->count = gate_count_refusal(g, ask);
 }
 
-/* Whether the policy, or what stands for it, said no after all. */
+/* Whether the policy or an equivalent check denied it. */
 static bool is_refusal(enum egress_outcome outcome)
 {
 	return outcome == EGRESS_DENIED_POLICY || outcome == EGRESS_DENIED_ADDRESS ||

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate - answers what edge asks: policy, how often it was refused before, and the record of it.
+ * gate - decides the requests of edge: policy, number of earlier denials, audit record.
  *
- * How      gate_decide_bound makes a host of the asked name, decides by the policy (names for DNS:
- *          whether any port is allowed), appends one record to the audit log and only then says
- *          yes. What cannot be recorded is refused. Refusals are counted in a bounded table, so
- *          that the answer can say how often just this was refused. gate_result records what egress
- *          met later: an address that is refused, a server that does not answer. A verdict has the
- *          words that lib/wire/http/deny.h wants: `rule` as a person wrote it, or "" when none
- *          applies; `reason` only where neither says why; `sandbox` unless the rule is every
- *          sandbox's. A CONNECT is decided by the policy alone and recorded only when it is
- *          refused. What a credential is bound to comes in as struct gate_binding: a tunnel there
- *          is opened, plain HTTP to such a host refused, and the record names the credential.
- * Trust    Asks come from edge, which the guest may have taken over. Runs in keeper.
+ * How      gate_decide_bound parses the requested name as a host, decides by the policy (names for
+ *          DNS: whether any port is allowed), appends one record to the audit log and only then
+ *          allows. A request that cannot be recorded is denied. Refusals are counted in a bounded
+ *          table, so that the answer has the number of denials of this request. gate_result records
+ *          later results of egress: a denied address, a server that does not respond. A verdict has
+ *          the texts for lib/wire/http/deny.h: `rule` as the user wrote it, or "" if none applies;
+ *          `reason` only if neither explains it; `sandbox` unless the rule is for all sandboxes. A
+ *          CONNECT is decided by the policy alone and recorded only when it is refused. What a
+ *          credential is bound to comes in as struct gate_binding: a tunnel there is intercepted,
+ *          plain HTTP to such a host denied, and the record names the credential.
+ * Trust    Requests come from edge, which the guest may have compromised. Runs in keeper.
  * Owns     The compiled policy and the counters. The audit log is borrowed and may be NULL: then
- *          everything is refused.
+ *          everything is denied.
  * Limits   GATE_COUNTERS refusals are counted; of GATE_WAYS that share a place the least recent is
  *          forgotten.
  * Never    Fails open. Resolves a name.
@@ -42,16 +42,16 @@ void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy af
 bool gate_set_locals(struct gate *g, const struct addr_locals *locals);
 /* The same for egress. */
 void gate_put_locals(const struct gate *g, struct egress_locals *ret);
-/* Another log, or none: then why says in one sentence what is wrong with it. */
+/* Another log, or none: then `why` has the reason. */
 void gate_set_audit(struct gate *g, struct audit *audit, const char *why);
 /* Why the policy denies everything; NULL when it does not. */
 const char *gate_fault(const struct gate *g);
 
 /* What the keeper knows about credentials for the host of an ask. All empty: there is none. */
 struct gate_binding {
-	const char *credential; /* bound to the asked host and port: its name; NULL: none is */
-	bool has_host;		/* some port of the asked host has one */
-	bool is_guarded;	/* no tunnel leads to the host, also on ports where none is bound */
+	const char *credential; /* bound to the requested host and port: its name; NULL: none */
+	bool has_host;		/* some port of the requested host has one */
+	bool is_guarded;	/* no tunnels to the host, also on ports without a binding */
 	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
 };
 
@@ -84,9 +84,9 @@ struct gate_use {
 int gate_record_release(struct gate *g, const struct gate_use *use, struct err *err) MUST_CHECK;
 /* That a token which was caught is kept for this sandbox, or why not. */
 void gate_record_kept(struct gate *g, const struct gate_use *use);
-/* What sbx-origin says that came of an allowed request. */
+/* The result of an allowed request, from sbx-origin. */
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result);
-/* The same when it ended before it could say: whoever had the value may have sent it. */
+/* The same if it exited before it reported: the value may have been sent. */
 void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
 	bool had_value, const char *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the gate says about credentials after a request was allowed: no policy is decided here. */
+/* Records of credentials after a request was allowed: no policy is decided here. */
 #include <stdio.h>
 #include "lib/base/hex.h"
 #include "gate_internal.h"
@@ -88,7 +88,7 @@ void gate_record_kept(struct gate *g, const struct gate_use *use)
 	(void)!record_use(g, use, "keep", reason, NULL);
 }
 
-/* Whether one of our walls said no; all else is the world. */
+/* Whether one of our own checks failed; all else is an external failure. */
 static bool is_refusal(enum origin_outcome outcome)
 {
 	switch (outcome) {

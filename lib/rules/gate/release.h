@@ -2,13 +2,13 @@
 /*
  * release - the twelve gates between a request and a credential, as one pure function.
  *
- * How      The keeper fills struct release_facts from what it knows by itself, from the request
- *          that edge asked for and from what sbx-origin says; release_check goes through the gates
- *          in their order and gives the first that is shut. Facts that were not filled in are no:
- *          an empty struct releases nothing. The keeper asks twice: first without a record, when
- *          just that gate may be shut, and again when the record is written.
- * Trust    Each fact says whose word it is. Where edge or origin could lie there is a fact of the
- *          keeper's own beside theirs (binding, rules, address, target).
+ * How      The keeper fills struct release_facts from its own state, from the request of edge and
+ *          from sbx-origin; release_check checks the gates in order and returns the first that is
+ *          closed. Facts that are not set are false: an empty struct releases nothing. The keeper
+ *          calls it twice: first without a record, when only that gate may be closed, and again
+ *          when the record is written.
+ * Trust    Each fact names its source. Where edge or origin could lie, the keeper has its own fact
+ *          in addition (binding, rules, address, target).
  * Owns     Nothing.
  * Never    Sees a value.
  * See      release_test.c, src/keeper/credential/origin_need.c
@@ -18,17 +18,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the order in which they are looked at. */
+/* In the order in which they are checked. */
 enum release_gate {
 	RELEASE_BINDING,  /* the sandbox has the credential that was decided about */
 	RELEASE_HOST,	  /* a rule allows the host */
 	RELEASE_PORT,	  /* and this port of it */
 	RELEASE_NAMES,	  /* name, SNI and authority agree */
-	RELEASE_TLS,	  /* the guest's TLS was ended by us */
+	RELEASE_TLS,	  /* sbx terminated the guest's TLS */
 	RELEASE_CERT,	  /* the server's certificate was verified before */
 	RELEASE_ADDRESS,  /* the connected address passed its check */
 	RELEASE_METHOD,	  /* not TRACE, not CONNECT */
-	RELEASE_FOREIGN,  /* every slot of the service is looked at for somebody else's */
+	RELEASE_FOREIGN,  /* all slots of the service are searched for other credentials */
 	RELEASE_REDIRECT, /* the connection goes where the request goes */
 	RELEASE_SINGLE,	  /* the process serves this host and port and no other */
 	RELEASE_RECORD,	  /* the audit log has it */
@@ -46,8 +46,8 @@ struct release_facts {
 	uint64_t bound_serial, decided_serial;
 	/* The keeper's own: the policy of now. */
 	bool host_allowed, port_allowed;
-	/* Edge: a request that waits. It is asked without a fault only when SNI, authority and the
-	 * tunnel's target are one, and `asked` is that. */
+	/* Edge: a request that waits. It has no fault only if SNI, authority and the tunnel's
+	 * target are equal, and `asked` is that. */
 	bool names_agree;
 	struct release_target asked;
 	bool is_tls;	    /* edge: it came inside TLS that edge has ended */
@@ -56,10 +56,10 @@ struct release_facts {
 	bool is_verified;
 	/* The keeper's own, of just that connection: getpeername, the policy's address classes. */
 	bool address_passed;
-	struct release_target connected; /* the keeper's own: what egress was told to reach */
+	struct release_target connected; /* the keeper's own: the target sent to egress */
 	bool has_service;		 /* the keeper's own: it judges by the service of now */
-	struct release_target serves;	 /* the keeper's own: what CONFIG said */
-	bool is_recorded;		 /* the keeper's own: audit_append said so */
+	struct release_target serves;	 /* the keeper's own: from CONFIG */
+	bool is_recorded;		 /* the keeper's own: from audit_append */
 };
 
 /* The first gate that is shut, or RELEASE_N_GATES. */

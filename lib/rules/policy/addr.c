@@ -22,7 +22,7 @@ struct range {
 		(addr_bits) HALF(a, b, c, d) << 64 | HALF(e, f, g, h), 16, prefix, class \
 	}
 
-/* After IANA's two registries of special purpose addresses, and what clouds use beside them. */
+/* After IANA's two registries of special purpose addresses, and further ones of clouds. */
 static const struct range ranges[] = {
 	V4(0, 0, 0, 0, 0, ADDR_PUBLIC),
 	V4(0, 0, 0, 0, 8, ADDR_UNSPECIFIED),
@@ -52,8 +52,7 @@ static const struct range ranges[] = {
 	V6(0x2000, 0, 0, 0, 0, 0, 0, 0, 3, ADDR_PUBLIC),
 	V6(0, 0, 0, 0, 0, 0, 0, 0, 128, ADDR_UNSPECIFIED),
 	V6(0, 0, 0, 0, 0, 0, 0, 1, 128, ADDR_LOOPBACK),
-	/* The well-known NAT64 prefix stands for the IPv4 Internet, which addr_embedded takes out.
-	 */
+	/* The well-known NAT64 prefix is the IPv4 Internet: see addr_embedded. */
 	V6(0x64, 0xff9b, 0, 0, 0, 0, 0, 0, 96, ADDR_PUBLIC),
 	V6(0x64, 0xff9b, 1, 0, 0, 0, 0, 0, 48, ADDR_TUNNEL),
 	V6(0x2001, 0, 0, 0, 0, 0, 0, 0, 23, ADDR_RESERVED),

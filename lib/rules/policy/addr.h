@@ -2,10 +2,10 @@
 /*
  * addr - IPv4 and IPv6 addresses: strict text, and which of them are not the public Internet.
  *
- * How      addr_classify first takes out every IPv4 address that is written inside an IPv6 one
+ * How      addr_classify first extracts every IPv4 address that is embedded in an IPv6 one
  *          (addr_embedded), then looks all of them up in one table of ranges; the longest range
  *          wins. Anything that is not known to be public is not.
- * Trust    Eats addresses that a guest, a resolver or a peer chose. Pure: no I/O, no heap.
+ * Trust    Parses addresses that a guest, a resolver or a peer chose. Pure: no I/O, no heap.
  * Never    Holds an IPv4-mapped address as IPv6: addr_from_v6 makes it the IPv4 address it is.
  * See      addr_test.c, host.h for spellings other than the strict one
  */
@@ -30,7 +30,7 @@ enum addr_class {
 	ADDR_UNSPECIFIED,
 	ADDR_BENCHMARK,
 	ADDR_DOCUMENTATION,
-	ADDR_TUNNEL, /* 6to4, Teredo, local NAT64: ends nobody knows where */
+	ADDR_TUNNEL, /* 6to4, Teredo, local NAT64: destination unknown */
 	ADDR_RESERVED,
 	ADDR_OWN, /* of this host: locals.h */
 	ADDR_LAN, /* public, but on this host's own network: locals.h */
@@ -43,7 +43,7 @@ struct addr {
 };
 
 struct addr_net {
-	struct addr addr; /* bits behind the prefix are 0 */
+	struct addr addr; /* bits after the prefix are 0 */
 	uint8_t prefix;
 };
 
@@ -62,7 +62,7 @@ addr_bits addr_key(const struct addr *a);
 bool addr_net_has(const struct addr_net *net, const struct addr *a);
 /* Whether `inner` lies wholly in `net`. */
 bool addr_net_covers(const struct addr_net *net, const struct addr_net *inner);
-/* The network with its bits behind the prefix cleared. */
+/* The network with the bits after its prefix cleared. */
 struct addr_net addr_net_of(const struct addr *a, uint8_t prefix);
 
 /* The IPv4 addresses written inside an IPv6 one, at most ADDR_MAX_EMBEDDED; gives their number. */

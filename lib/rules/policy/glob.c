@@ -70,7 +70,7 @@ static bool in_set(struct slice set, uint8_t c)
 	return false;
 }
 
-/* How many bytes of the pattern stand for c; 0 when they do not. */
+/* How many bytes of the pattern match c; 0: no match. */
 static size_t match_one(struct slice p, size_t at, uint8_t c)
 {
 	size_t end;

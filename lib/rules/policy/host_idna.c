@@ -10,7 +10,7 @@ static void free_idn(char **p)
 	idn2_free(*p);
 }
 
-/* Letters beyond ASCII, or an A-label, which must stand for some. */
+/* Letters beyond ASCII, or an A-label, which must represent some. */
 static bool needs_idna(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++)

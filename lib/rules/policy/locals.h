@@ -9,7 +9,7 @@
  *          very address opens the first, a rule for the prefix or a part of it the second.
  * Trust    The kernel's answers (locals_read.h), or the keeper's, for egress. Pure: no I/O, no
  *          heap.
- * Limits   ADDR_MAX_LOCALS; more are left out. Connections to the host itself are known without the
+ * Limits   ADDR_MAX_LOCALS; more are ignored. Connections to the host itself are known without the
  *          list too: both ends have the same address (policy_op.is_own).
  * See      locals_test.c
  */

@@ -121,7 +121,7 @@ static int receive_read(int fd, struct addr_locals *l)
 	return r < 0 ? r : 0;
 }
 
-/* A socket of its own for each: what is left of a dump that is too long goes with it. */
+/* A separate socket for each: closing it drops the rest of a dump that is too long. */
 static int dump_read(struct addr_locals *l, uint16_t type, uint8_t table)
 {
 	AUTO_CLOSE int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);

@@ -18,7 +18,7 @@ static bool starts_netrule(struct slice s, const char *prefix)
 	return s.n >= n && memcmp(s.p, prefix, n) == 0;
 }
 
-/* Where a port may begin: behind the last colon, unless an address without brackets holds it. */
+/* Where a port may begin: after the last colon, unless that is in an address without brackets. */
 static size_t port_colon(struct slice s)
 {
 	size_t colons = 0, last = s.n;
@@ -76,7 +76,7 @@ static int parse_prefix(struct slice s, const struct addr *a, struct netrule *re
 	return 0;
 }
 
-/* An address or network, its brackets gone. */
+/* An address or network without brackets. */
 static int take_addr(struct slice s, struct netrule *ret, struct err *err)
 {
 	const uint8_t *slash = memchr(s.p, '/', s.n);
@@ -306,8 +306,7 @@ static bool names_may_meet(const struct netrule *a, const struct netrule *b)
 	while (x.n && y.n)
 		if (!glob_may_meet(pop_label(&x), pop_label(&y)))
 			return false;
-	/* What is left over of one must be what the other's `**.` stands for, which is at least
-	 * one. */
+	/* The remaining labels of one must match the other's `**.`, which needs at least one. */
 	if (x.n)
 		return b->deep;
 	if (y.n)

@@ -2,11 +2,11 @@
 /*
  * netrule - one resource of a network rule: which hosts, which ports.
  *
- * How      netrule_parse reads `api.example.com`, `*.example.com` (exactly one label more),
+ * How      netrule_parse reads `api.example.com`, `*.example.com` (exactly one additional label),
  *          `**.example.com` (any depth, not example.com itself), patterns inside labels (glob.h),
- *          `10.0.0.0/8`, `[2001:db8::1]`, `[2001:db8::/32]`, `**` (every host), each with `:443` or
- *          `:8000-9000` behind it. netrule_print gives the canonical text back.
- * Trust    Text of the same user, or of a file that he imports. Parsing does no I/O.
+ *          `10.0.0.0/8`, `[2001:db8::1]`, `[2001:db8::/32]`, `**` (every host), each with an
+ *          optional `:443` or `:8000-9000`. netrule_print returns the canonical text.
+ * Trust    Text of the same user, or of a file that the user imports. Parsing does no I/O.
  * Owns     name, freed by netrule_done.
  * Limits   NETRULE_MAX_TEXT bytes.
  * Never    Takes an address in an unusual spelling: `example.com:80,443` would name host 0.0.1.187.
@@ -27,7 +27,7 @@ struct netrule_ports {
 
 struct netrule {
 	enum netrule_form form;
-	bool deep;	/* `**.` stood in front of name */
+	bool deep;	/* `**.` preceded the name */
 	uint8_t n_glob; /* bytes of name up to the last pattern's dot; the rest is literal */
 	uint8_t n_name;
 	struct netrule_ports ports; /* 0, 0: none written */
@@ -43,5 +43,5 @@ bool netrule_is_here(const struct netrule *nr);
 void netrule_print(const struct netrule *nr, char *buf);
 /* The ports it means, and how many ranges. Without a port: 80 and 443, or with `every` all. */
 size_t netrule_get_ports(const struct netrule *nr, bool every, struct netrule_ports *ret);
-/* Whether a host could be both's, ports aside. Says yes too often rather than too seldom. */
+/* Whether a host could be both's, ports aside. May return true for rules that do not overlap. */
 bool netrule_may_meet(const struct netrule *a, const struct netrule *b);

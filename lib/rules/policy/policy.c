@@ -93,7 +93,7 @@ static const struct span *find_span(const struct span *span, size_t n, uint16_t 
 	return NULL;
 }
 
-/* The rule behind a span's number, unless it is over: then all that it stands for are. */
+/* The rule of a span's number, unless it has expired: then all rules that it represents have. */
 static const struct rule *live_rule(const struct scan *scan, uint32_t number)
 {
 	const struct rule *rule = &scan->p->rules.rule[(number & ~POLICY_ENDS) - 1];
@@ -119,7 +119,7 @@ static void see_spans(struct scan *scan, const struct spans *spans, bool may_all
 		scan->see(scan, scan->p->span + spans->first, spans->n, may_allow);
 }
 
-/* Whether the labels of `left`, from its end, are the pattern's; `**.` wants one more at least. */
+/* Whether the labels of `left`, from its end, are the pattern's; `**.` requires one more. */
 static bool glob_fits(const struct policy *p, const struct glob *g, struct slice left)
 {
 	struct slice pattern = slice_of(p->text + g->text, g->n);
@@ -143,7 +143,7 @@ static bool glob_fits(const struct policy *p, const struct glob *g, struct slice
 	}
 }
 
-/* `at` is where the node's name begins in the host, `one` whether one label stands before it. */
+/* `at` is where the node's name begins in the host, `one` whether one label precedes it. */
 static void see_node(struct scan *scan, const struct node *node, size_t at, bool one)
 {
 	const struct policy *p = scan->p;
@@ -171,7 +171,7 @@ static void see_node(struct scan *scan, const struct node *node, size_t at, bool
 struct end {
 	uint64_t hash;
 	uint32_t at;
-	uint32_t slot; /* where the search goes on */
+	uint32_t slot; /* where the search continues */
 	const struct node *node;
 };
 
@@ -234,7 +234,7 @@ static void scan_name(struct scan *scan, const struct host *h)
 	}
 }
 
-/* How many keys are at most `key`; those with other first bits are not looked at. */
+/* How many keys are at most `key`; those with other first bits are skipped. */
 static size_t count_below(const struct nets *nets, addr_bits key)
 {
 	const uint32_t *door = nets->door + (size_t)(key >> (128 - POLICY_DOOR_BITS));
@@ -250,7 +250,7 @@ static size_t count_below(const struct nets *nets, addr_bits key)
 	return (size_t)(at - nets->key);
 }
 
-/* All networks around an address. An allow counts only when it lies in `range`, if there is one. */
+/* All networks around an address. An allow applies only if it is in `range`, if there is one. */
 static void scan_nets(
 	struct scan *scan, const struct addr *a, bool may_allow, const struct addr_net *range)
 {
@@ -290,7 +290,7 @@ static void scan_host(struct scan *scan, const struct host *h, const struct addr
 
 /* ---- deciding ---- */
 
-/* False with the decision made when there is nothing to look into. */
+/* False with the decision made if there is nothing to search. */
 static bool can_decide(const struct policy *p, struct policy_decision *ret)
 {
 	*ret = (struct policy_decision){.why = POLICY_NO_POLICY};

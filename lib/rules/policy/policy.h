@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy - decides: may this sandbox do that now?
+ * policy - decides whether the policy allows an operation of a sandbox.
  *
  * How      policy_load compiles the rules that concern one sandbox into tables that never change
- *          again; policy_decide looks an operation up in them. Any deny wins, then any allow, else
- *          it is denied; the order of the rules has no meaning. Names of this host (host_is_here)
- *          are allowed only by a rule with the very name and a port. Names: one hash table of the
- *          literal ends of all patterns, asked once for each label of the host. Addresses: sorted
- *          networks, each with the one around it. Below each, disjoint ranges of ports with the
- *          longest-living deny and allow. A decision allocates nothing, and its steps do not grow
- *          with the number of rules.
+ *          again; policy_decide looks up an operation in them. Any deny wins, then any allow; the
+ *          default is deny; the order of the rules has no meaning. Names of this host
+ *          (host_is_here) are allowed only by a rule with exactly that name and a port. Names: one
+ *          hash table of the literal ends of all patterns, searched once for each label of the
+ *          host. Addresses: sorted networks, each with the one around it. Below each, disjoint
+ *          ranges of ports with the longest-living deny and allow. A decision allocates nothing,
+ *          and its steps do not grow with the number of rules.
  * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress
  *          and sbxd.
  * Owns     A struct policy owns its rules; what a decision points to lives as long as the policy.
@@ -27,7 +27,7 @@
 
 struct policy;
 
-/* What somebody wants to do. A further kind of rule adds its own fields beside host and port. */
+/* An operation. A further kind of rule adds its own fields to host and port. */
 struct policy_op {
 	enum rule_kind kind;
 	const struct host *host;
@@ -42,7 +42,7 @@ enum policy_why {
 	POLICY_FAULT,	/* the policy could not be read */
 	POLICY_NO_RULE, /* no rule speaks of it */
 	POLICY_SPECIAL, /* an address of addr_class, which a rule must name */
-	POLICY_RULE,	/* the rule says so */
+	POLICY_RULE,	/* decided by the rule */
 	POLICY_PUBLIC,	/* of a connected address: nothing speaks against it */
 };
 

@@ -94,7 +94,7 @@ static int compare_places(const struct entry *a, const struct entry *b)
 	return c;
 }
 
-/* In one place the rule that lives longest comes first, and stands for the others. */
+/* In each list the rule that expires last comes first, and represents the others. */
 static int compare_entries(const void *va, const void *vb)
 {
 	const struct entry *a = va, *b = vb;
@@ -114,7 +114,7 @@ static void add_entries(struct entry *list, size_t *n, const struct rule *rule, 
 {
 	for (size_t i = 0; i < rule->n_net; i++) {
 		struct netrule_ports ports[NETRULE_MAX_PORTS];
-		/* A rule that allows this host counts only with a port of its own. */
+		/* A rule that allows this host applies only with a port. */
 		bool counts = rule->effect == RULE_DENY || rule->net[i].ports.lo ||
 			      !netrule_is_here(&rule->net[i]);
 		size_t n_ports = counts ? rule_get_ports(rule, &rule->net[i], ports) : 0;
@@ -204,7 +204,7 @@ static void paint_compile(struct cell *cell, size_t n, const struct entry *e)
 		else
 			hi = mid;
 	}
-	/* The last cell begins behind every range and is never painted. */
+	/* The last cell begins after every range and is never filled. */
 	for (size_t i = next_bare(cell, effect, lo); cell[i].port <= e->ports.hi;
 		i = next_bare(cell, effect, i)) {
 		cell[i].rule[effect] = e->number;
@@ -297,7 +297,7 @@ static int add_name(struct build *b, const struct entry *e, size_t n, struct err
 	return 0;
 }
 
-/* Room for a record of n bytes, which lies in one cache line if it can. Unit 0 stays unused. */
+/* Room for a record of n bytes, in one cache line if possible. Unit 0 stays unused. */
 static uint32_t place_record(struct build *b, size_t n)
 {
 	size_t at = b->n_bytes ? b->n_bytes : POLICY_UNIT;

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include "policy.h"
 
-/* A rule in a span: its index + 1, 0 for none; the top bit says that it ends some day. */
+/* A rule in a span: its index + 1, 0 for none; the top bit marks a rule that expires. */
 #define POLICY_ENDS 0x80000000u
 
 /* Ports lo to hi: of all rules that speak of them, the deny and the allow that live longest. */
@@ -25,9 +25,9 @@ struct spans {
 enum list { LIST_EXACT, LIST_ONE, LIST_DEEP, LIST_GLOB, N_LISTS = LIST_GLOB };
 
 /*
- * The record of a literal end. Behind it lie the spans of its N_LISTS lists, one list behind the
- * other, and then its name: with a large policy what counts is how many cache lines a decision
- * touches, and most records are one.
+ * The record of a literal end. It is followed by the spans of its N_LISTS lists, one list after the
+ * other, and its name: with a large policy the cost is the number of cache lines of a decision, and
+ * most records are one.
  */
 struct node {
 	uint32_t glob; /* in policy.glob */
@@ -54,7 +54,7 @@ static inline const char *node_name(const struct node *node)
 
 /* The labels in front of a literal end, patterns among them. */
 struct glob {
-	uint32_t text; /* in policy.text, without the dot behind it */
+	uint32_t text; /* in policy.text, without the dot after it */
 	uint8_t n;
 	bool deep;
 	struct spans spans;

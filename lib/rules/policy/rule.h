@@ -2,13 +2,12 @@
 /*
  * rule - one rule of a policy, and the line of text that it is written as.
  *
- * How      A rule has an effect (allow, deny), a kind that says in which language its resources
- *          are written (network now), resources, and what is known about it: for which sandbox,
- *          until when, who made it. rule_parse reads a line of proto/PROTOCOL.policy, rule_print
- *          writes it. A further kind is a row in the table of rule.c, a struct like netrule beside
- *          `net` and an index of its own in policy.c; a person's yes is a further effect, between
- *          deny and allow.
- * Trust    Text of the same user, or of a file that he imports.
+ * How      A rule has an effect (allow, deny), a kind that defines the syntax of its resources
+ *          (network now), resources, and metadata: its sandbox, its expiry, its origin. rule_parse
+ *          reads a line of proto/PROTOCOL.policy, rule_print writes it. A further kind is a row in
+ *          the table of rule.c, a struct like netrule next to `net` and an index in policy.c; a
+ *          prompt for the user is a further effect, between deny and allow.
+ * Trust    Text of the same user, or of a file that the user imports.
  * Owns     All its pointers, freed by rule_done.
  * Limits   RULE_MAX_LINE, RULE_MAX_LIST, RULE_MAX_RESOURCES, RULE_MAX_WORD, RULE_MAX_COMMENT.
  * See      proto/PROTOCOL.policy, rule_test.c, rules.h for the file
@@ -38,10 +37,10 @@ struct rule {
 	size_t n_net;
 	char *sandbox;	     /* NULL: every one */
 	char *id;	     /* 12 hex digits, or a word; NULL: none yet */
-	char *origin;	     /* "local", "kit:x" ...; NULL: not said */
+	char *origin;	     /* "local", "kit:x" ...; NULL: unknown */
 	char *comment;	     /* NULL: none */
 	uint64_t until_ms;   /* 0: for ever; from then on the rule is as if it were not there */
-	uint64_t created_ms; /* 0: not said */
+	uint64_t created_ms; /* 0: unknown */
 	size_t group;	     /* of struct rules, from 1; 0: none */
 	unsigned line;	     /* where it was read; 0: not from a file */
 };
@@ -73,7 +72,7 @@ bool rule_is_over(const struct rule *rule, uint64_t now_ms);
 /* The ports a resource of this rule means: an allow without a port 80 and 443, a deny all. */
 size_t rule_get_ports(
 	const struct rule *rule, const struct netrule *net, struct netrule_ports *ret);
-/* Whether something could be decided by both. Says yes too often rather than too seldom. */
+/* Whether something could be decided by both. May return true for rules that do not overlap. */
 bool rule_may_meet(const struct rule *a, const struct rule *b);
 
 /* "2026-12-31T23:59:59Z", with ".123" where there are milliseconds; buf has 32 bytes. */

@@ -23,7 +23,7 @@ void rule_print_time(uint64_t ms, char *buf)
 		(void)snprintf(buf + n, 32 - n, "Z");
 }
 
-/* A number at each `d` of the shape, every other byte as it stands there. */
+/* A number at each `d` of the shape, every other byte as it is. */
 static bool read_shape(struct slice text, const char *shape, int *ret)
 {
 	size_t field = 0;

@@ -2,12 +2,11 @@
 /*
  * rules - the rules of a policy as a list, and as a text file that people review.
  *
- * How      rules_decode reads a whole file: `policy 1` first, `end` last, so that a file that was
- *          cut off is not taken for a shorter one; between them rules, groups of rules and
- *          comments. rules_encode writes it: decoding that gives the same rules again, and
- *          encoding those the same bytes.
- * Trust    Text of the same user, or of a file that he imports. The first fault ends it, with
- *          its line.
+ * How      rules_decode reads a whole file: `policy 1` first, `end` last, so that a truncated file
+ *          is detected; between them rules, groups of rules and comments. rules_encode writes it:
+ *          decoding that gives the same rules again, and encoding those the same bytes.
+ * Trust    Text of the same user, or of a file that the user imports. The first fault stops it,
+ *          with its line.
  * Owns     A struct rules owns its rules and groups; rules_done frees them.
  * Limits   RULES_MAX_BYTES a file, RULES_MAX_RESOURCES in all its rules, RULES_MAX_GROUPS.
  * See      proto/PROTOCOL.policy, rules_test.c, policy_fuzz.c

@@ -14,7 +14,7 @@ static int bad_keys(const char *word, size_t n, struct err *err)
 		(int)MIN(n, (size_t)40), word);
 }
 
-/* One word of the list; 0 when it is no key. */
+/* One word of the list; 0 if it is not a key. */
 static uint8_t key_of(const char *word, size_t n)
 {
 	size_t head = strlen(CTRL);
@@ -26,7 +26,7 @@ static uint8_t key_of(const char *word, size_t n)
 		return 0;
 	if (c >= 'a' && c <= 'z')
 		return (uint8_t)(c - 'a' + 1);
-	/* ctrl-@ is the byte 0, which no text has; nobody types it either. */
+	/* ctrl-@ is the byte 0, which no text can contain. */
 	return c >= '[' && c <= '_' ? (uint8_t)(c - '@') : 0;
 }
 
@@ -74,7 +74,7 @@ size_t detach_keys_match(uint8_t key, struct slice typed)
 		return 1;
 	if (key >= ' ')
 		return 0;
-	/* The two ways in which terminals tell ctrl with a key when a program asked for it. */
+	/* The two encodings of ctrl with a key that programs can enable in terminals. */
 	(void)snprintf(text, sizeof(text), "\033[%u;5u", c);
 	n = match_text(text, typed);
 	if (n)

@@ -20,7 +20,7 @@
 
 struct detach_keys {
 	size_t n;
-	uint8_t key[DETACH_MAX_KEYS]; /* as a terminal sends it by itself */
+	uint8_t key[DETACH_MAX_KEYS]; /* as a terminal sends it by default */
 };
 
 /* "none" is "". */

@@ -209,7 +209,7 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
-/* The number behind a value; 0 is "not said" and always fine. */
+/* The number of a value; 0 is "not set" and always valid. */
 static int to_number(const struct settings_key *key, const char *value, uint64_t *ret)
 {
 	uint64_t v = 0;

@@ -5,9 +5,8 @@
  * How      settings_load reads and checks the whole file; settings_get gives a value or its
  *          default. settings_change rewrites one line under a lock and keeps all others as they
  *          are. SBX_ACCEL in the environment wins over vm.accel (settings_accel).
- * Trust    The user's own file; read by sbx, sbxd and keeper. A line that is no setting, an unknown
- *          key, a bad value or a key twice is an error that names the line: never skipped in
- *          silence.
+ * Trust    The user's own file; read by sbx, sbxd and keeper. An invalid line, an unknown key, a
+ *          bad value or a duplicate key is an error that names the line.
  * Owns     A struct settings owns its values; settings_done frees them.
  * Limits   SETTINGS_MAX_BYTES a file, SETTINGS_MAX_LINE a line; SETTINGS_LOCK_MS for a change.
  * See      settings_net.h for network.*, settings_test.c, settings_fuzz.c
@@ -30,7 +29,7 @@ enum settings_id {
 	SETTINGS_VM_MEMORY,		/* 0: half the host's, 512 MiB to 4 GiB */
 	SETTINGS_VM_DISK,		/* 0: as the template's */
 	SETTINGS_DISK_RESERVE,		/* bytes; 0: none */
-	SETTINGS_STOP_TIMEOUT,		/* seconds from the asking to the killing */
+	SETTINGS_STOP_TIMEOUT,		/* seconds from the request to the kill */
 	SETTINGS_SHARE_SPECIAL_FILES,	/* true, false */
 	SETTINGS_NETWORK_CONNECT_TO,	/* HOST:PORT=ADDR:PORT,... */
 	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
@@ -44,7 +43,7 @@ enum settings_id {
 	SETTINGS_AGENTS_ALLOW_HOSTS,	/* ask, always, never */
 	SETTINGS_GIT_IDENTITY,		/* ask, yes, no */
 	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
-	SETTINGS_WARM_IMAGES,		/* true, false: memory images are made by themselves */
+	SETTINGS_WARM_IMAGES,		/* true, false: create snapshots automatically */
 	SETTINGS_POOL_SIZE,		/* machines that wait, restored */
 	SETTINGS_POOL_TEMPLATE,		/* of what; empty: the default */
 	SETTINGS_N,
@@ -83,7 +82,7 @@ int settings_check_value(enum settings_id id, const char *value, struct err *err
 /* *ret must be all zero. `name` is the file's name for messages. */
 int settings_parse(
 	struct slice text, const char *name, struct settings *ret, struct err *err) MUST_CHECK;
-/* The file of this installation; one that is not there means all defaults. */
+/* The file of this installation; if it does not exist, all values are defaults. */
 int settings_load(struct settings *ret, struct err *err) MUST_CHECK;
 void settings_done(struct settings *s);
 #define AUTO_SETTINGS CLEANUP(settings_done)
@@ -93,7 +92,7 @@ const char *settings_get(const struct settings *s, enum settings_id id);
 bool settings_is_set(const struct settings *s, enum settings_id id);
 /* The value of a NUMBER, SIZE (bytes) or SECONDS key. */
 uint64_t settings_get_u64(const struct settings *s, enum settings_id id);
-/* SBX_ACCEL when it is set, else vm.accel. -EINVAL when SBX_ACCEL is none of the choices. */
+/* SBX_ACCEL when it is set, else vm.accel. -EINVAL if SBX_ACCEL is not one of the choices. */
 int settings_accel(const struct settings *s, const char **ret, struct err *err) MUST_CHECK;
 
 /* Sets (or with value NULL unsets) one key in the file. A broken file is not touched. */

@@ -11,7 +11,7 @@
 #include "settings_internal.h"
 #include "settings_net.h"
 
-/* The lock is a file of its own, because the rename replaces the settings file itself. */
+/* The lock is a separate file, because the rename replaces the settings file itself. */
 static int lock_settings(struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_CONFIG, NULL);

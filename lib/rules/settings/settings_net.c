@@ -43,7 +43,7 @@ static int parse_target(struct slice text, struct host *ret, uint16_t *ret_port,
 	return r < 0 ? r : host_from_wire(name, ret, err);
 }
 
-/* An address may stand in brackets, and an IPv6 one in front of a port does. */
+/* An address may be in brackets, and an IPv6 address before a port must be. */
 static struct slice without_brackets(struct slice s)
 {
 	bool has = s.n >= 2 && s.p[0] == '[' && s.p[s.n - 1] == ']' && memchr(s.p, ':', s.n);

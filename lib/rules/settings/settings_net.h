@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings_net - the settings network.*: what they may say, and the same as egress wants it.
+ * settings_net - the settings network.*: their checks, and their form for egress.
  *
- * How      The checkers stand in the table of keys. settings_net_config gives what keeper sends to
+ * How      The checkers are in the table of keys. settings_net_config returns what keeper sends to
  *          egress: hosts canonical, addresses as lib/rules/policy/addr.h prints them.
  * Trust    The user's own settings. sbx, sbxd and keeper.
  * Limits   EGRESS_MAX_PINS entries of connect-to.
@@ -13,15 +13,15 @@
 #include "lib/os/ipc/egress_chan.h"
 #include "settings.h"
 
-/* HOST:PORT=ADDR:PORT with commas between; an error names the entry. "" is none. */
+/* Comma-separated HOST:PORT=ADDR:PORT; an error names the entry. "": none. */
 int settings_net_check_pins(const char *value, struct err *err) MUST_CHECK;
 /* http://HOST:PORT or "". */
 int settings_net_check_proxy(const char *value, struct err *err) MUST_CHECK;
 /* An absolute path or "". settings_net_copy_ca looks for certificates in the file. */
 int settings_net_check_ca(const char *value, struct err *err) MUST_CHECK;
 /*
- * network.extra-ca is the name of the file that was copied into the configuration folder. Only the
- * copy is used: a later change of the file has no effect. The copy's first line names the file.
+ * network.extra-ca is the name of the file that was copied into the configuration directory. Only
+ * the copy is used: a later change of the file has no effect. The copy's first line names the file.
  */
 char *settings_net_ca_copy(void); /* the copy's path, on the heap */
 /* For reading; the file that is checked must be the file that is copied. */
@@ -29,7 +29,7 @@ int settings_net_open_ca(const char *path, struct err *err) MUST_CHECK;
 /* What `set` does with the open file; "" removes the copy. A file without a certificate is
  * -EINVAL. */
 int settings_net_copy_ca(const char *path, int fd, struct err *err) MUST_CHECK;
-/* The copied certificates with a NUL behind them. -ESTALE when the copy is of another file. */
+/* The copied certificates with a NUL after them. -ESTALE when the copy is of another file. */
 int settings_net_load_ca(const char *path, char **ret, size_t *ret_n, struct err *err) MUST_CHECK;
 
 int settings_net_config(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spec - what a sandbox is wanted to be, in memory, as JSON and as the file spec.json.
+ * spec - the definition of a sandbox, in memory, as JSON and as the file spec.json.
  *
- * How      sbxd decodes a request with spec_decode, fills what was left open with
- *          spec_set_defaults, checks with spec_check, and writes spec.json with spec_save before
- *          each start; the keeper reads it with spec_load. Both sides check everything.
+ * How      sbxd decodes a request with spec_decode, fills missing fields with spec_set_defaults,
+ *          checks with spec_check, and writes spec.json with spec_save before each start; the
+ *          keeper reads it with spec_load. Both sides check everything.
  * Trust    JSON of the same user. Unknown fields, wrong types and anything over a limit are
  *          refused with a sentence that names the field.
  * Owns     A struct spec owns its strings and lists; spec_done frees them. AUTO_SPEC does it at
@@ -53,52 +53,51 @@ struct spec_workspace {
 	char *host;  /* absolute, no "." or ".." or empty part */
 	char *guest; /* the same rules; equal to host when the request left it out */
 	bool ro;
-	bool file; /* a single file, not a folder */
+	bool file; /* a single file, not a directory */
 	/* In a request: the host path as the user typed it, absolute. NULL in what is stored. */
 	char *typed;
 };
 
 /* The host's SSH agent, for a sandbox that may use it. */
 struct spec_ssh {
-	char *socket; /* absolute path; NULL: it may not */
+	char *socket; /* absolute path; NULL: not permitted */
 	char **keys;  /* fingerprints "SHA256:..." or comments; none: every key */
 	size_t n_keys;
-	bool confirm;  /* a person is asked about each signature ... */
+	bool confirm;  /* prompts the user for each signature ... */
 	char *askpass; /* ... by this program, */
 	char **env;    /* with this environment: where the display is */
 	size_t n_env;
 };
 
-/* A port of the host that leads to one of the guest's. TCP only. */
+/* A published port of the guest. TCP only. */
 struct spec_port {
-	char host_ip[SPEC_MAX_IP +
-		     1];    /* an address in its canonical form; 127.0.0.1 when not said */
-	uint16_t host_port; /* 0: any that is free, another one at each start */
-	uint16_t port;	    /* in the guest */
+	char host_ip[SPEC_MAX_IP + 1]; /* an address in its canonical form; default: 127.0.0.1 */
+	uint16_t host_port;	       /* 0: any that is free, another one at each start */
+	uint16_t port;		       /* in the guest */
 };
 
 struct spec {
 	char id[SPEC_ID_LEN + 1]; /* empty in a request that leaves it to sbxd */
 	char name[SPEC_MAX_NAME + 1];
 	char agent[SPEC_MAX_WORD + 1];
-	char template[SPEC_MAX_WORD + 1]; /* the name that was said */
+	char template[SPEC_MAX_WORD + 1]; /* the requested name */
 	char template_id[SPEC_TEMPLATE_ID_LEN +
-			 1]; /* what it stands on (lib/vm/template); "": not said */
-	uint32_t cpus;	     /* 0: not said */
-	uint64_t memory;     /* bytes; 0: not said */
+			 1]; /* its template's id (lib/vm/template); "": not set */
+	uint32_t cpus;	     /* 0: not set */
+	uint64_t memory;     /* bytes; 0: not set */
 	uint64_t disk;	     /* bytes of its root disk; 0: as the template's */
 	enum spec_accel accel;
 	struct spec_workspace *workspaces;
 	size_t n_workspaces;
-	/* Folders of sbx's own that the sandbox sees below the agent's home: its history. Not
-	 * workspaces: nobody works there, and they are not listed as such. */
+	/* Directories of sbx that are mounted below the agent's home: its history. They are not
+	 * workspaces and not listed as such. */
 	struct spec_workspace *mounts;
 	size_t n_mounts;
 	/* When there are any: the network is these resources only, as far as no rule denies them,
 	 * and the sandbox has no credential. For sandboxes that only install something. */
 	char **only;
 	size_t n_only;
-	bool force; /* share / or the home itself all the same */
+	bool force; /* share / or the home itself anyway */
 	char **hide;
 	size_t n_hide;
 	char **env; /* "NAME=value", sorted */
@@ -107,7 +106,7 @@ struct spec {
 	struct spec_port *ports;
 	size_t n_ports;
 	uint32_t idle_s;     /* suspended after so long without a session; 0: never */
-	uint64_t generation; /* 0: not said */
+	uint64_t generation; /* 0: not set */
 };
 
 void spec_done(struct spec *spec);
@@ -119,11 +118,11 @@ int spec_accel_parse(const char *s, enum spec_accel *ret) MUST_CHECK;
 
 /* 12 lower-case hex digits. */
 bool spec_is_id(const char *s);
-/* The rule of PROTOCOL.api; err says which part of it is broken. */
+/* The rule of PROTOCOL.api; err names the violated part. */
 int spec_check_name(const char *name, struct err *err) MUST_CHECK;
 
 /* JSON text into *ret, which must be all zero; on error it is empty again. Checks types, limits and
- * each field by itself; name is required. -EINVAL or -E2BIG with a sentence for the user. */
+ * each single field; name is required. -EINVAL or -E2BIG with a sentence for the user. */
 int spec_decode(struct slice json, struct spec *ret, struct err *err) MUST_CHECK;
 /* Compact JSON with every field, on the heap. */
 char *spec_encode(const struct spec *spec);
@@ -139,7 +138,7 @@ void spec_set_defaults(struct spec *spec, uint32_t cpus, uint64_t memory);
  */
 int spec_check(const struct spec *spec, struct err *err) MUST_CHECK;
 /* Same in everything but the generation. Fields that `wanted` leaves open (empty, 0) match
- * anything, so that a repeated request matches what was made of it. */
+ * anything, so that a repeated request matches the created sandbox. */
 bool spec_matches(const struct spec *have, const struct spec *wanted);
 
 /* "tcp4" or "tcp6", by its address. */
@@ -155,7 +154,7 @@ int spec_ports_decode(const struct json_t *list, struct spec_port **ret, size_t 
 	struct err *err) MUST_CHECK;
 struct json_t *spec_port_to_json(const struct spec_port *port);
 
-/* Atomic: temporary file beside it, fsync, rename, fsync of the folder. Mode 0600. */
+/* Atomic: temporary file, fsync, rename, fsync of the directory. Mode 0600. */
 int spec_save(const struct spec *spec, const char *path, struct err *err) MUST_CHECK;
 /* Where sbxd writes it: a directory that the sandbox's own keeper can only read. */
 char *spec_dir(const char *id);

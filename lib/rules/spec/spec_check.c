@@ -203,7 +203,7 @@ static int check_ssh(const struct spec_ssh *ssh, struct err *err)
 	return r;
 }
 
-/* Only below the agent's home, where nobody has work of his own to cover. */
+/* Only below the agent's home, where it covers no files of the user. */
 static int check_mounts(const struct spec *spec, struct err *err)
 {
 	int r = 0;

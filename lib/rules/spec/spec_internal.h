@@ -2,8 +2,8 @@
 /*
  * spec_internal - shared by the files of lib/rules/spec only.
  *
- * How      spec_check_given checks each field that is there by itself; spec_check asks for the
- *          whole.
+ * How      spec_check_given checks each existing field; spec_check also checks that all are
+ *          complete.
  * Trust    As spec.h.
  */
 #pragma once

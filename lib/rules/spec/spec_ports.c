@@ -64,7 +64,7 @@ static int get_protocol(const char *text, struct err *err)
 	return 0;
 }
 
-/* -EINVAL also for what is no member of a port. */
+/* -EINVAL also for unknown members of a port. */
 static int get_number(const char *key, const json_t *v, struct spec_port *port, struct err *err)
 {
 	bool is_host = strcmp(key, "host_port") == 0;
