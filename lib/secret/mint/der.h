@@ -2,9 +2,9 @@
 /*
  * der - writes ASN.1 DER into a fixed buffer, from the last byte to the first.
  *
- * How      Backwards, because a length stands in front of what it counts: der_put what is inside,
- *          then der_wrap it with its tag. The first thing that does not fit makes it sticky-bad,
- *          and der_end says so once.
+ * How      Backwards, because a length precedes its content: der_put the content, then der_wrap it
+ *          with its tag. After the first part that does not fit, all calls are ignored and der_end
+ *          returns the error.
  * Trust    Writes what its callers checked. No I/O, no heap.
  * Owns     Nothing: the buffer is the caller's.
  * See      der_test.c, mint.h

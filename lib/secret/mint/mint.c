@@ -116,7 +116,7 @@ EVP_PKEY *mint_leaf_key(const struct mint *m)
 
 /* ---- leaves ---- */
 
-/* Whoever filled the struct: what goes into a certificate is a host in its one canonical form. */
+/* Checked for every caller: a certificate contains only a host in canonical form. */
 static bool is_canonical(const struct host *host)
 {
 	struct host again;

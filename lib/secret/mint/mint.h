@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mint - the certificate authority of one sandbox, and a leaf for each host that is opened.
+ * mint - the certificate authority of one sandbox, and a leaf for each intercepted host.
  *
  * How      mint_new makes a P-256 CA in memory, and one more P-256 key that all leaves share.
  *          mint_leaf gives the certificate of a host: from a cache of the last used ones, or
- *          written with der.h from parts that are ready, and signed once. A leaf that ends soon is
- *          made again. mint_save and mint_load let the next edge of a sandbox go on with its CA,
+ *          written with der.h from parts that are ready, and signed once. A leaf that expires soon
+ *          is renewed. mint_save and mint_load let the next edge of a sandbox use the same CA,
  *          which the guest trusts already.
  * Trust    For edge. The host is the target that policy decided about, canonical (host.h), never
- *          what a ClientHello says; it is checked again here. A guest that takes edge over has a
- *          CA that this guest alone trusts.
+ *          the name of a ClientHello; it is checked again here. A guest that compromises edge has a
+ *          CA that only this guest trusts.
  * Owns     A struct mint owns its keys and leaves; the keys are OpenSSL's and cleared by it.
- * Limits   MINT_MAX_LEAVES leaves, MINT_MAX_CERT bytes each. A CA of MINT_CA_DAYS makes no leaf
- *          when it is over.
- * Never    Opens a file or asks for the time: it works in a sealed edge. OpenSSL is told not to
- *          read its configuration, provided that nobody used it before. Signs a wildcard, or
- *          anything but its own CA and leaves for servers.
+ * Limits   MINT_MAX_LEAVES leaves, MINT_MAX_CERT bytes each. A CA signs no leaf after MINT_CA_DAYS.
+ * Never    Opens a file or reads the clock: it works in a sealed edge. OpenSSL is initialized
+ *          without its configuration, unless it was used before. Signs a wildcard, or anything but
+ *          its own CA and leaves for servers.
  * See      mint_test.c, mint_client_test.c, mint_sealed_test.c, bench/mint
  */
 #pragma once
@@ -28,7 +27,7 @@
 #define MINT_MAX_SAVED (MINT_MAX_CERT + 256)
 #define MINT_CA_DAYS 365
 #define MINT_LEAF_DAYS 30
-#define MINT_RENEW_DAYS 7 /* a leaf with less left is made again */
+#define MINT_RENEW_DAYS 7 /* a leaf with less left is renewed */
 
 struct mint;
 struct evp_pkey_st; /* EVP_PKEY of OpenSSL */
@@ -43,13 +42,13 @@ struct slice mint_ca_pem(const struct mint *m);
 struct slice mint_ca_der(const struct mint *m);
 
 /*
- * The certificate of a host, DER; it is there until the next call. -EINVAL for what is not a
- * canonical host, -EKEYEXPIRED when the time is outside the CA's.
+ * The certificate of a host, DER; valid until the next call. -EINVAL for what is not a canonical
+ * host, -EKEYEXPIRED when the time is outside the CA's.
  */
 int mint_leaf(struct mint *m, const struct host *host, uint64_t now, struct slice *ret_der,
 	struct err *err) MUST_CHECK;
 /*
- * A leaf of this mint as SSL_use_certificate wants it; the caller frees it, before the mint.
+ * A leaf of this mint for SSL_use_certificate; the caller frees it, before the mint.
  * SSL_use_certificate_ASN1 takes the same bytes, ten times as slowly. -EBADMSG: not a certificate.
  */
 int mint_x509(const struct mint *m, struct slice der, struct x509_st **ret) MUST_CHECK;
@@ -58,8 +57,8 @@ struct evp_pkey_st *mint_leaf_key(const struct mint *m);
 
 /*
  * The CA with its secret key in `buf` of MINT_MAX_SAVED bytes, for the next edge of this sandbox;
- * gives the number of bytes. Whoever holds them is this sandbox's CA: the caller clears them.
+ * gives the number of bytes. The bytes are the sandbox's CA key: the caller clears them.
  */
 int mint_save(const struct mint *m, uint8_t *buf, size_t *ret_n) MUST_CHECK;
-/* -EBADMSG when it is not what mint_save wrote; a new leaf key is made. */
+/* -EBADMSG when it is not what mint_save wrote; a new leaf key is generated. */
 int mint_load(struct slice saved, struct mint **ret, struct err *err) MUST_CHECK;

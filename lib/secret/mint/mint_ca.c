@@ -119,7 +119,7 @@ static bool has_times(const struct mint *m, struct slice der)
 	return der_end(&d, &times) == 0 && memmem(der.p, der.n, times.p, times.n);
 }
 
-/* Whether it is a certificate for the issuer's name that this key signed, and nothing behind it. */
+/* Whether it is a certificate for the issuer's name that this key signed, and nothing else. */
 static bool is_own(const struct mint *m, struct slice der)
 {
 	const uint8_t *p = der.p, *name;

@@ -41,7 +41,7 @@ struct mint_entry *mint_cache_find(struct mint_cache *c, struct slice name);
 struct mint_entry *mint_cache_put(struct mint_cache *c, struct slice name, struct slice der);
 void mint_cache_done(struct mint_cache *c);
 
-/* What signs: contexts that are made once, because making them costs as much as signing. */
+/* Contexts for signing, created once: creating them costs as much as signing. */
 struct mint_signer {
 	EVP_PKEY *key;
 	EVP_PKEY_CTX *sign;
@@ -91,7 +91,7 @@ struct mint {
 
 /* Fills ca_der with a certificate of the CA's own key. */
 int mint_ca_make(struct mint *m) MUST_CHECK;
-/* As mint_ca_make, but takes one that was made before. -EBADMSG: it is not of this key and name. */
+/* As mint_ca_make, for an existing CA. -EBADMSG: it is not of this key and name. */
 int mint_ca_take(struct mint *m, struct slice der) MUST_CHECK;
 /* The pieces: the issuer's name from m->id; the PEM; what all leaves have. */
 int mint_ca_name(struct mint *m) MUST_CHECK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From DER to what libssl takes. d2i_X509 of OpenSSL 3.0 looks through all decoders of all
- * providers for the one of the public key, each time: seven times the cost of the signature. All
- * our leaves have one key, which is known. So they are read with a library context that has no
- * decoders at all, and are given the key afterwards; only a key of the older kind (EC_KEY) can be
- * given without a decoder.
+ * From DER to what libssl takes. d2i_X509 of OpenSSL 3.0 searches all decoders of all providers for
+ * the one of the public key, each time: seven times the cost of the signature. All our leaves have
+ * one key, which is known. So they are read with a library context that has no decoders at all, and
+ * are given the key afterwards; only a key of the older kind (EC_KEY) can be given without a
+ * decoder.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* EC_KEY */
 #include <errno.h>
@@ -58,7 +58,7 @@ int mint_x509(const struct mint *m, struct slice der, X509 **ret)
 	(void)ERR_set_mark();
 	ok = cert && d2i_X509(&cert, &p, (long)der.n) && p == der.p + der.n &&
 	     X509_set_pubkey(cert, m->reader.leaf_public) == 1;
-	/* Looks at the extensions once, and complains that there is no SHA-1 in that context. */
+	/* Reads the extensions once, and reports that the context has no SHA-1. */
 	if (ok)
 		(void)X509_get_extension_flags(cert);
 	(void)ERR_pop_to_mark();

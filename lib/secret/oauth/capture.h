@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture - takes the values of named fields out of a JSON text, in place.
+ * capture - removes the values of named fields from a JSON text, in place.
  *
  * How      The text is walked with jtext. The value of each member that a service's rule `capture`
- *          names, at any depth and as often as it stands there, becomes as many '*', so the text is
- *          as long as it was. Each value is shown to the caller, with its escapes undone, before it
- *          goes.
- * Trust    A server's bytes, hostile. The values are secrets of the caller's.
+ *          names, at any depth and at each occurrence, is overwritten with '*', so the text keeps
+ *          its length. Each value is first passed to the caller, unescaped.
+ * Trust    Input: untrusted bytes of a server. The values are secrets of the caller.
  * Owns     Nothing: text and buffer are the caller's.
- * Limits   OAUTH_MAX_DEPTH. A value above the caller's buffer goes without being shown.
- * Never    Leaves such a value behind when it returns 0. Changes anything else.
+ * Limits   OAUTH_MAX_DEPTH. A value larger than the caller's buffer is removed without being
+ *          passed.
+ * Never    Leaves such a value in the text when it returns 0. Changes anything else.
  * See      lib/secret/service/service.h, proto/PROTOCOL.service, capture_test.c, oauth_fuzz.c
  */
 #pragma once

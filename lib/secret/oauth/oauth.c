@@ -13,7 +13,7 @@ static bool is_word(struct slice s, const char *word)
 	return s.n == strlen(word) && strncasecmp((const char *)s.p, word, s.n) == 0;
 }
 
-/* Anything else cannot stand in a header, and is no token. */
+/* Anything else cannot be in a header, and is not a token. */
 static bool is_token(struct slice s)
 {
 	for (size_t i = 0; i < s.n; i++) {
@@ -39,11 +39,11 @@ int oauth_parse_type(struct slice type, enum oauth_form *ret)
 	return 0;
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 enum role { ROLE_OTHER, ROLE_GRANT, ROLE_REFRESH, ROLE_ACCESS };
 
-/* The names of the standard count beside the service's own. */
+/* The standard names apply in addition to those of the service. */
 static enum role role_of(const struct service *s, struct slice name)
 {
 	for (size_t i = 0; i < s->n_fields; i++) {
@@ -136,7 +136,7 @@ static int judge_member(struct judge *j, const struct jtext_member *m)
 	if (m->kind != JTEXT_STRING)
 		return slice_eq_str(m->value, "null") ? 0 : -EBADMSG;
 	raw = slice_of(m->value.p + 1, m->value.n - 2);
-	/* longer than any grant and any sentinel */
+	/* longer than any grant and any placeholder */
 	if (jtext_ascii(raw, buf, sizeof(buf), &value) < 0)
 		return role_of(j->s, name) == ROLE_GRANT ? -ENOTSUP : -EPERM;
 	return judge_field(j, name, value, raw);
@@ -217,7 +217,7 @@ static int judge_form(struct judge *j, struct slice body)
 	int r = 0;
 
 	for (size_t i = 0; i < body.n; i++) {
-		/* some servers end a pair at ';' too: a token could hide behind it */
+		/* some servers end a pair at ';' too: a token could hide after it */
 		if (body.p[i] <= ' ' || body.p[i] > '~' || body.p[i] == ';')
 			return -EBADMSG;
 	}
@@ -332,7 +332,7 @@ static void put_sentinel(struct rewrite *rw, const struct service_field *f)
 	jtext_put_string(rw->wr, slice_of(buf, wr.n));
 }
 
-/* The same token may stand in two fields; two tokens may not. */
+/* The same token may be in two fields; two different tokens must not. */
 static int keep_oauth(struct rewrite *rw, struct slice *kept, struct slice raw)
 {
 	struct slice text;
@@ -383,7 +383,7 @@ static int put_unsigned(struct rewrite *rw, struct slice raw)
 	return 0;
 }
 
-/* Whole seconds; what is no such number says nothing. */
+/* Whole seconds; any other value is ignored. */
 static void read_expires(struct rewrite *rw, const struct jtext_member *m)
 {
 	struct slice s = m->value;
@@ -399,7 +399,7 @@ static void read_expires(struct rewrite *rw, const struct jtext_member *m)
 	rw->tokens->expires_s = v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
 }
 
-/* 1 when the value was written, behind what stands in front of it; 0 when it stays as it is. */
+/* 1 if the value was written, after the text before it; 0 if it is unchanged. */
 static int rewrite_member(struct rewrite *rw, const struct jtext_member *m, struct slice front)
 {
 	const struct service_field *f = find_field(rw->s, m->key);

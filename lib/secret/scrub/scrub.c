@@ -7,7 +7,7 @@
 
 /* A full hold is never undecided, so there is always progress. */
 static_assert(SCRUB_MAX_HIT + 2 * SCRUB_MAX_ESCAPE <= SCRUB_MAX_HOLD, "room for the last escape");
-#define IDLE_LOOK 64 /* more than this is not looked through for scrub_idle */
+#define IDLE_LOOK 64 /* more than this is not searched for scrub_idle */
 #define HOLD_STEP 64 /* bytes that are added to what is kept back, at least */
 
 /* ---- the values ---- */
@@ -31,8 +31,7 @@ static void make_third(struct scrub_value *v, unsigned form, uint8_t *p)
 	}
 }
 
-/* The tables are what the matcher says about one, two and three bytes, so they cannot disagree
- * with it. */
+/* The tables are the matcher's results for one, two and three bytes, so they agree with it. */
 static void make_form(struct scrub_value *v, unsigned form)
 {
 	const uint16_t bit = (uint16_t)(1U << form);
@@ -255,7 +254,7 @@ static size_t decide_scrub(struct scrub *s, const uint8_t *p, size_t n, bool las
 			break;
 		}
 		if (r > 0) {
-			/* An older hit ends before here, or goes on. */
+			/* An older hit has ended before here, or continues. */
 			begin += put_bytes(s, put, p + begin, i - begin);
 			s->n_hits += s->covered == 0;
 			s->covered = MAX(s->covered, (size_t)r);
@@ -283,7 +282,7 @@ static void decide_hold(struct scrub *s, bool last, struct put *put)
 	s->n_hold -= used;
 }
 
-/* What is kept back came with this input: it is looked at there again, where the rest is. */
+/* The kept bytes came with this input: they are searched there again, with the rest. */
 static void give_back(struct scrub *s, struct slice *in, size_t *taken)
 {
 	*in = slice_of(in->p - s->n_hold, in->n + s->n_hold);
@@ -364,8 +363,8 @@ uint64_t scrub_text(const struct scrub_set *set, uint8_t *text, size_t n)
 	struct put put = {.out = text, .size = n};
 
 	scrub_init(&s, set);
-	/* In place: a byte is read for the last time before it is overwritten, since what a later
-	 * hit needs begins at it or behind it. */
+	/* In place: a byte is read for the last time before it is overwritten, since a later hit
+	 * needs only this byte or later ones. */
 	(void)decide_scrub(&s, text, n, true, &put);
 	return s.n_hits;
 }

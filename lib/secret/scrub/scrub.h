@@ -11,7 +11,7 @@
  *          backslash before its punctuation, mixed too; its hex, also with " ", ",", ":", ";", "-"
  *          or 0x between bytes; its base64 (both alphabets) and base32 at each alignment (so inside
  *          of user:value too); these broken into lines and escaped as above; UTF-16 and UTF-32.
- * Trust    Eats hostile bytes, holds secrets. Runs in sbx-origin only.
+ * Trust    Parses untrusted input, holds secrets. Runs in sbx-origin only.
  * Owns     The set owns copies of the values (struct secret); a stream what it keeps back, wiped.
  * Limits   SCRUB_*. Values below SCRUB_MIN bytes are not looked for: too much would look like them.
  * Never    Finds a value that was cut, compressed, encrypted, hashed, reversed, rotated (rot13,
@@ -30,7 +30,7 @@
 #define SCRUB_MAX_VALUE 8192
 #define SCRUB_MAX_HOLD 65536		    /* bytes that are kept back */
 #define SCRUB_MAX_HIT (SCRUB_MAX_HOLD - 64) /* raw bytes of one hit; what is longer is not found */
-#define SCRUB_MAX_GAP 16  /* CR, LF and the white space behind them, between two digits */
+#define SCRUB_MAX_GAP 16  /* CR, LF and the white space after them, between two digits */
 #define SCRUB_IDLE_SHOW 2 /* bytes or digits of a value that scrub_idle may give out */
 #define SCRUB_IDLE_MS 50  /* how long a caller waits before it calls scrub_idle */
 
@@ -43,7 +43,7 @@ static inline bool scrub_is_searched(struct slice value)
 }
 
 /* NULL with too many values, a value above SCRUB_MAX_VALUE, or without memory. Values that are too
- * short are left out; a set of none finds nothing. */
+ * short are skipped; an empty set finds nothing. */
 struct scrub_set *scrub_set_new(const struct slice *values, size_t n_values, struct err *err);
 /* The same, in less time when values are also in `like` (NULL: none): a new one takes
  * milliseconds. */
@@ -77,5 +77,5 @@ size_t scrub_end(struct scrub *s, uint8_t *out, size_t size);
  * digits of it agree with a value, so that a slow stream of single bytes is not delayed. A value
  * that comes as slowly may lose that many of its first bytes to the guest, never more. */
 size_t scrub_idle(struct scrub *s, uint8_t *out, size_t size);
-/* Looks through one whole text in place: a header's value, a trailer. Gives the number of hits. */
+/* Searches one complete text in place: a header's value, a trailer. Returns the number of hits. */
 uint64_t scrub_text(const struct scrub_set *set, uint8_t *text, size_t n);

@@ -17,7 +17,7 @@ enum {
 enum kind {
 	KIND_LITERAL,
 	KIND_ESCAPED,
-	KIND_NOTHING, /* a soft line break: it stands for no byte */
+	KIND_NOTHING, /* a soft line break: it represents no byte */
 	KIND_MORE,
 };
 
@@ -37,7 +37,7 @@ static uint8_t fold_match(uint8_t c)
 	return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
 }
 
-/* `n` raw bytes that stand for c. Code points above 127 stand for no single byte. */
+/* `n` raw bytes that represent c. Code points above 127 represent no single byte. */
 static struct unit escaped_match(uint32_t c, size_t n)
 {
 	return c < 256 ? (struct unit){.kind = KIND_ESCAPED, .c = (uint8_t)c, .n = n} : literal;
@@ -49,7 +49,7 @@ static struct unit cut_match(const struct scrub_look *look)
 	return look->last ? literal : more;
 }
 
-/* `n_digits` hexadecimal digits behind `n_head` bytes. */
+/* `n_digits` hexadecimal digits after `n_head` bytes. */
 static struct unit hex_escape(
 	const struct scrub_look *look, size_t at, size_t n_head, size_t n_digits, uint32_t max)
 {
@@ -170,7 +170,7 @@ static unsigned way_of(uint8_t c)
 	}
 }
 
-/* The byte that stands at `at`, at < look->n, when these ways are read. */
+/* The byte at `at`, at < look->n, in these encodings. */
 static struct unit unescape_match(const struct scrub_look *look, size_t at, unsigned ways)
 {
 	switch (way_of(look->p[at]) & ways) {
@@ -187,8 +187,8 @@ static struct unit unescape_match(const struct scrub_look *look, size_t at, unsi
 	}
 }
 
-/* One byte of the value: raw bytes that it takes, SCRUB_NO or SCRUB_MORE. An escape that stands for
- * something else may be a literal '%'. */
+/* One byte of the value: raw bytes that it takes, SCRUB_NO or SCRUB_MORE. An escape of another byte
+ * may be a literal '%'. */
 static ssize_t match_byte(
 	const struct scrub_look *look, size_t at, uint8_t want, unsigned ways, bool is_first)
 {
@@ -323,8 +323,8 @@ static int read_digit(const struct digits *d, uint8_t c)
 	return d->n_bits == 4 ? hex_digit(c) : d->n_bits == 5 ? base32_digit(c) : b64_url_digit(c);
 }
 
-/* What may stand between two digits: white space that begins with the end of a line; between two
- * bytes of hex also what people and programs put there. */
+/* Allowed between two digits: white space that begins with the end of a line; between two bytes of
+ * hex also the usual separators. */
 static bool is_gap(const struct digits *d, size_t k, uint8_t c, size_t n_gap)
 {
 	if (c == '\r' || c == '\n' || (n_gap > 0 && (c == ' ' || c == '\t')))
@@ -332,8 +332,7 @@ static bool is_gap(const struct digits *d, size_t k, uint8_t c, size_t n_gap)
 	return d->n_bits == 4 && k % 2 == 0 && c != 0 && strchr(" ,:;-", c);
 }
 
-/* 0x in front of a byte of hex: its two bytes, 0 when it is none, SCRUB_MORE when that is not
- * known yet. */
+/* 0x in front of a byte of hex: its two bytes, 0 if absent, SCRUB_MORE if not known yet. */
 static ssize_t prefix_at(const struct scrub_look *look, size_t at, const struct digits *d, size_t k)
 {
 	if (d->n_bits != 4 || k % 2 || k == 0 || look->p[at] != '0')
@@ -402,8 +401,8 @@ ssize_t scrub_match_form(struct scrub_look *look, struct slice value, enum scrub
 	return match_digits(look, &d);
 }
 
-/* The forms that are worth a look. When an escape stands here, `u`, the byte that it stands for
- * must begin one too, or the escape's own first byte is meant. */
+/* The forms to try. If an escape is here, its byte `u` must begin one too, or the escape's own
+ * first byte is meant. */
 static unsigned forms_at(
 	const struct scrub_value *v, const struct scrub_look *look, const struct unit *u)
 {

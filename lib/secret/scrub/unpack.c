@@ -61,13 +61,13 @@ int unpack_parse(struct slice value, enum unpack_coding *ret, struct err *err)
 
 /* ---- memory of the libraries, bounded ---- */
 
-/* The size stands in front of each piece, in as much room as keeps it aligned. */
+/* The size precedes each piece, padded for alignment. */
 #define PIECE_HEAD 16
 
 /* Of all decoders of this process. */
 static size_t n_all;
 
-/* libzstd takes its memory by itself; the most that one needs is counted. */
+/* libzstd allocates its own memory; its maximum is counted. */
 #define ZSTD_MEMORY (UNPACK_MAX_WINDOW + (1U << 20))
 
 static void *bounded_alloc(void *opaque, size_t n)
@@ -304,7 +304,7 @@ int unpack_feed(struct unpack *u, struct slice *in, uint8_t *out, size_t size, s
 
 	if (u->is_dead)
 		return err_set(err, -EBADMSG, "invalid %s coding", names[u->coding]);
-	/* Nothing came yet: a library that is asked for the end would call that an error. */
+	/* Nothing came yet: a library would report the end as an error. */
 	int r = u->n_in + before == 0 ? 0 : undo_unpack(u, &st);
 
 	u->n_in += before - in->n;

@@ -127,8 +127,8 @@ static bool is_plain(uint8_t c)
 	       c == '-' || c == '_';
 }
 
-/* Of a long value its last four characters, and its first up to four when they end in a mark
- * that says which kind it is; of a short one nothing, since there is little to guess. */
+/* Of a long value its last four characters, and up to four first ones if they end in a mark of its
+ * type; of a short one nothing, since there is little to guess. */
 static void mask_book(struct slice value, struct vault_item *ret)
 {
 	if (value.n < 20)
@@ -174,7 +174,7 @@ static size_t size_of(const struct book_entry *e)
 
 static void put_entry(struct wr *wr, const struct book_entry *e)
 {
-	/* what was fetched is somebody else's to keep */
+	/* a fetched value is not stored */
 	struct slice value =
 		e->ref.kind == VAULT_REF_NONE ? secret_slice(&e->value) : slice_of(NULL, 0);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * book - the credentials themselves: metadata on the heap, each value in memory of its own.
+ * book - the credentials themselves: metadata on the heap, each value in separate memory.
  *
  * How      A list of entries, each known by name and scope. A sandbox sees its own entries and the
  *          global ones; its own come first. book_encode makes the bytes that are sealed, in a
- *          struct secret. A serial is never used twice: who decided about one cannot get another.
- * Trust    The vault only. What it decodes was authenticated, and is checked all the same.
+ *          struct secret. A serial is never reused: a decision about one never applies to another.
+ * Trust    The vault only. What it decodes was authenticated, and is checked anyway.
  * Owns     Its entries and their values.
  * Limits   BOOK_MAX entries, BOOK_MAX_TOTAL bytes of values.
  * See      book_test.c, book_fuzz.c
@@ -43,7 +43,7 @@ struct book_entry *book_find(struct book *b, const char *name, const char *scope
 /* The one that a sandbox would use: its own before the global one. */
 struct book_entry *book_fit(struct book *b, const char *name, const char *sandbox);
 struct book_entry *book_by_serial(struct book *b, uint64_t serial);
-/* The entry with the next higher serial that `sandbox` ("": everybody's) may know of, or NULL. */
+/* The entry with the next higher serial that `sandbox` ("": global) can see, or NULL. */
 struct book_entry *book_next(struct book *b, uint64_t after, const char *sandbox);
 /* Takes the entry, gives it a serial, and hands out the one it replaced, or NULL. -ENOSPC: full,
  * the entry stays the caller's. */

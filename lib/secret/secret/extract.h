@@ -14,7 +14,7 @@
 #include "lib/os/ipc/vault_frame.h"
 #include "secret.h"
 
-/* -EBADMSG or -EMSGSIZE with a sentence that says nothing of the bytes. `user` is "" where there is
- * none, or the docker answer's (its "<token>" is none). */
+/* -EBADMSG or -EMSGSIZE with a message without any of the bytes. `user` is "" if absent, or that of
+ * the docker answer ("<token>" is treated as absent). */
 int extract_value(struct secret *s, enum vault_ref_kind kind, char user[VAULT_MAX_USER],
 	struct err *err) MUST_CHECK;

@@ -31,7 +31,7 @@ enum keyring_status {
 	KEYRING_OK,
 	KEYRING_NOT_FOUND,
 	KEYRING_LOCKED,
-	KEYRING_NO_SERVICE, /* nobody on the session bus, or no session bus */
+	KEYRING_NO_SERVICE, /* no service on the session bus, or no session bus */
 	KEYRING_FAILED,
 	KEYRING_N_STATUS,
 };

@@ -95,8 +95,8 @@ static void add_hex(
 	explicit_bzero(&p, sizeof(p));
 }
 
-/* `skip` bytes of something else were before it: the digits that share bits with that, and with
- * what follows, are left out. */
+/* `skip` bytes of something else were before it: digits that share bits with those bytes or with
+ * following ones are skipped. */
 static void add_base64(
 	struct scan *s, uint16_t owner, struct slice v, unsigned skip, const char *digits)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan - looks for every value of a book in bytes that go by: plain, base64, hex, percent. Says
- * whose.
+ * scan - searches a stream for every value of a book: plain, base64, hex, percent. Names the
+ * credential.
  *
- * How      scan_new writes down how each value would look: as it is, in hex and percent of both
- *          cases, in base64 and base64url at each of the three alignments. Four bytes of each are
- *          hashed into a table, so that one look at each position is enough. Found means its first
- *          SCAN_MAX_LOOK bytes in that form; shorter forms than SCAN_MIN_LOOK are not looked for.
- *          The names are copied: the book may change meanwhile. A control is a text that is no
- *          secret, looked for as it is.
- * Trust    The bytes may hold anything, secrets too: they are read into scan.window, which is one.
+ * How      scan_new prepares the forms of each value: as it is, in hex and percent of both cases,
+ *          in base64 and base64url at each of the three alignments. Four bytes of each are hashed
+ *          into a table, so that one lookup at each position is enough. A match is the first
+ *          SCAN_MAX_LOOK bytes of a form; forms shorter than SCAN_MIN_LOOK are not searched for.
+ *          The names are copied: the book may change meanwhile. A control is a text that is not a
+ *          secret, searched for as it is.
+ * Trust    The bytes may contain secrets: they are read into scan.window, a struct secret.
  * Owns     Its patterns and window, both struct secret.
- * Limits   Memory is looked through as it lies there: a value on two pages of a guest that are not
- *          neighbours is not seen.
+ * Limits   Memory is searched in its physical order: a value across two guest pages that are not
+ *          adjacent is not found.
  * See      scan_test.c
  */
 #pragma once
@@ -31,7 +31,7 @@
 struct scan_owner {
 	char name[VAULT_MAX_NAME];
 	char scope[VAULT_MAX_SCOPE];
-	bool is_looked; /* its value is there, and long enough */
+	bool is_looked; /* its value exists, and is long enough */
 	uint64_t times;
 };
 
@@ -54,5 +54,5 @@ void scan_free(struct scan *s);
 uint8_t *scan_room(struct scan *s, size_t *ret_n);
 /* n bytes were put there. */
 void scan_feed(struct scan *s, size_t n);
-/* What comes next does not stand behind what came. */
+/* The next bytes do not follow the previous ones. */
 void scan_skip(struct scan *s);

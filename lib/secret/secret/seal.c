@@ -34,7 +34,7 @@ int seal_key_from_passphrase(struct slice passphrase, const uint8_t salt[SEAL_SA
 	return 0;
 }
 
-/* HMAC-SHA256 over a word, the salt and a number: one use of the key is no other one. */
+/* HMAC-SHA256 over a word, the salt and a number: separates the uses of the key. */
 static int mac_seal(const struct secret *key, const char *word, const uint8_t salt[SEAL_SALT],
 	uint64_t number, uint8_t ret[32])
 {

@@ -4,10 +4,9 @@
  *
  * How      A head (magic, version, where the key is, generation, salt, a check of the key, nonce,
  *          length) and AES-256-GCM over the rest, the whole head authenticated with it. A fresh
- *          random nonce for each writing. The anchor beside it says, under the same key, which
- *          generation was written last, so that an old copy is known as one.
- * Trust    Reads a file that anybody may have changed: everything is bounded before the key is
- *          used.
+ *          random nonce for each writing. The anchor, under the same key, has the last written
+ *          generation, so that an old copy is detected.
+ * Trust    Input: an untrusted file; all sizes are checked before the key is used.
  * Owns     What it gives: the sealed bytes on the heap, the opened ones in a struct secret.
  * Limits   SEAL_MAX bytes.
  * See      safe.h, seal_test.c, seal_fuzz.c
@@ -42,7 +41,7 @@ int seal_key_from_passphrase(struct slice passphrase, const uint8_t salt[SEAL_SA
 /* Uses source, generation and salt of the head. */
 int seal_write(const struct secret *key, const struct seal_head *head, struct slice plain,
 	uint8_t **ret, size_t *ret_n, struct err *err) MUST_CHECK;
-/* What can be known without the key: -EBADMSG with a sentence when it is no whole sealed file. */
+/* Reads the part that needs no key. -EBADMSG with a message if the file is not complete. */
 int seal_read_head(struct slice file, struct seal_head *ret, struct err *err) MUST_CHECK;
 /* -EKEYREJECTED with another key, -EBADMSG when it was changed. */
 int seal_open(const struct secret *key, struct slice file, struct secret *ret_plain,

@@ -44,7 +44,7 @@ static bool map_locked(void *at, size_t n, enum secret_kind *ret_kind)
 			at ||
 		madvise(at, n, MADV_DONTDUMP) < 0 || madvise(at, n, MADV_WIPEONFORK) < 0)
 		return false;
-	/* by number: under a sanitizer the function of this name does nothing and says 0 */
+	/* by number: under a sanitizer the function of this name does nothing and returns 0 */
 	*ret_kind = syscall(SYS_mlock, at, n) == 0 ? SECRET_LOCKED : SECRET_PLAIN;
 	return true;
 }
@@ -58,7 +58,7 @@ int secret_init(struct secret *s, size_t size, struct err *err)
 	if (map == MAP_FAILED)
 		return err_errno(err, -ENOMEM, "cannot allocate memory for a secret");
 	made.map = map;
-	/* The end of the bytes is the end of the page: one too many is a fault. */
+	/* The end of the bytes is the end of the page: an access past the end faults. */
 	made.p = map + PAGE + n - size;
 	if (map_hidden(map + PAGE, n)) {
 		made.kind = SECRET_HIDDEN;

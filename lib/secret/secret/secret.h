@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * secret - memory for a value: a mapping of its own between two guard pages, wiped when given back.
+ * secret - memory for a value: a separate mapping between two guard pages, wiped when freed.
  *
  * How      memfd_secret where the kernel has it: such pages are in no other map, so neither ptrace
  *          nor /proc/PID/mem nor a swapped kernel can show them. Else anonymous memory, locked.
- *          Neither goes into a core or to a child. secret.kind says which it became.
+ *          Neither goes into a core or to a child. secret.kind has the result.
  * Trust    Holds what must not be seen. There is no char pointer, so no %s can print it.
  * Owns     Its mapping; secret_done wipes and unmaps. Zero bytes are an empty secret.
  * Limits   The size given at the start; it never grows.
@@ -36,7 +36,7 @@ int secret_copy(struct secret *s, struct slice from, struct err *err) MUST_CHECK
 void secret_cut(struct secret *s, size_t n);
 /* Hands it over: `s` is empty afterwards. */
 struct secret secret_take(struct secret *s);
-/* Only locked memory from now on: what a test can look into. */
+/* Only locked memory from now on, which a test can inspect. */
 void secret_forbid_hidden(void);
 
 static inline struct slice secret_slice(const struct secret *s)

@@ -25,7 +25,7 @@ static void put_custom(struct text *t, const char *a, const char *b, const char 
 		t->n += (size_t)n;
 }
 
-/* '#' behind a blank begins a comment: such a word would change what the line says. */
+/* '#' after a space begins a comment: such a word would change the meaning of the line. */
 static int check_line(const char *what, const char *s, struct err *err)
 {
 	if (!s[0])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * custom - a credential of the user's own as a service: hosts, one header, one variable.
+ * custom - a custom credential as a service: hosts, one header, one variable.
  *
- * How      custom_text writes what the user said as the text of PROTOCOL.service, so that one
- *          strict reader judges both, and both are used the same way.
- * Trust    Words of the same user, or of the vault's list. Holds no credential.
+ * How      custom_text writes the user's options as a text of PROTOCOL.service, so that one strict
+ *          parser checks both, and both are used the same way.
+ * Trust    Words of the same user, or of the vault's list. Handles no credentials.
  * Owns     The text is the caller's.
  * Never    Lets a word end its line or begin another: words are checked before they are put in.
  * See      service.h, services.h, vault_chan.h for the fields, custom_test.c

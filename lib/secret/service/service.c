@@ -90,7 +90,7 @@ static bool is_at(const struct netrule *nr, const struct service_request *req)
 	return service_may_meet(&one, nr);
 }
 
-/* The segment behind a slash at the front of *s, cut off it. */
+/* Removes the segment after a slash from the front of *s. */
 static struct slice next_segment(struct slice *s)
 {
 	size_t n = 1;
@@ -125,7 +125,7 @@ bool service_path_match(const char *pattern, struct slice path)
 		struct slice w = next_segment(&want), p = next_segment(&path);
 
 		if (slice_eq_str(w, "**")) {
-			/* What is behind it takes the last segments; it has one already. */
+			/* The rest of the pattern matches the last segments. */
 			while (count_segments(path) > count_segments(want))
 				(void)next_segment(&path);
 		} else if (slice_eq_str(w, "*") ? p.n == 0 : !slice_eq(w, p)) {
@@ -228,7 +228,7 @@ bool service_has_login(const struct service *s)
 
 /* ---- whose credential ---- */
 
-/* A `*` at the end of a token's sentinel stands for one or more letters and digits. */
+/* A `*` at the end of a token's placeholder matches one or more letters and digits. */
 static bool is_token_like(struct slice text, const char *sentinel)
 {
 	size_t n = strlen(sentinel) - 1;
@@ -369,7 +369,7 @@ static bool is_signed_sentinel(const struct service *s, struct slice text)
 	return is_scope_sentinel(s, slice_of(text.p + n, text.n - n));
 }
 
-/* A sentinel in the format of a slot for this header. */
+/* A placeholder in the format of a slot for this header. */
 static bool is_formatted(const struct service *s, struct slice name, struct slice value)
 {
 	for (size_t i = 0; i < s->n_slots; i++) {
@@ -406,7 +406,7 @@ static bool is_header_sentinel(const struct service *s, struct slice name, struc
 	return is_sentinel(s, rest);
 }
 
-/* A secret's place is not known, only its shape: one that is not ours is somebody's own. */
+/* A secret's place is not known, only its shape: one that is not ours belongs to the guest. */
 static enum service_verdict judge_shape(const struct service *s, struct slice value)
 {
 	struct slice secret;

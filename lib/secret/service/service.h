@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service - one service that credentials are for, as data: hosts, slots, variables, sentinels.
+ * service - the definition of a service for credentials: hosts, slots, variables, placeholders.
  *
  * How      service_parse reads a file of proto/PROTOCOL.service. A slot is the one place of a
  *          request where the credential goes: a header with a format, the password of basic
  *          authentication, or a signature. service_pick_slot finds it for a request, and
- *          service_judge says of a header or a query field whether it carries a credential, and
- *          whether that is our sentinel or somebody's own.
+ *          service_judge reports whether a header or a query field carries a credential, and
+ *          whether that is our placeholder or a credential of the guest.
  * Trust    Files of the installation and of the same user. Hosts, paths and headers that are looked
- *          up are a guest's, hosts canonical (host.h). Holds no credential, only sentinels.
+ *          up are a guest's, hosts canonical (host.h). Holds no credential, only placeholders.
  * Owns     All its pointers, freed by service_done.
  * Limits   SERVICE_MAX_BYTES a file, SERVICE_MAX_LINE a line, and SERVICE_MAX_SLOTS,
  *          SERVICE_MAX_HOSTS, SERVICE_MAX_PATHS, SERVICE_MAX_ENVS, SERVICE_MAX_KNOWN,
  *          SERVICE_MAX_PASSED, SERVICE_MAX_FIELDS, SERVICE_MAX_REFUSALS and SERVICE_MAX_CAPTURES.
- * Never    Takes a host without a port, every host, or a network: a credential goes to named
- *          places.
+ * Never    Accepts a host without a port, every host, or a network: credentials go to named hosts.
  * See      services.h for all of them, proto/PROTOCOL.service, service_test.c, service_fuzz.c
  */
 #pragma once
@@ -24,7 +23,7 @@
 #define SERVICE_MAX_BYTES 65536
 #define SERVICE_MAX_LINE 4096
 #define SERVICE_MAX_WORD 64
-#define SERVICE_MAX_TEXT 256 /* a format, a sentinel, a path, a sentence */
+#define SERVICE_MAX_TEXT 256 /* a format, a placeholder, a path, a sentence */
 #define SERVICE_MAX_SLOTS 8
 #define SERVICE_MAX_HOSTS 64 /* of one slot */
 #define SERVICE_MAX_PATHS 16 /* of one slot */
@@ -39,7 +38,7 @@
 enum service_how {
 	SERVICE_HEADER, /* name: format */
 	SERVICE_BASIC,	/* authorization: Basic, with a user of the service's */
-	SERVICE_SIGV4,	/* the request is signed as AWS wants it */
+	SERVICE_SIGV4,	/* AWS request signature */
 };
 
 /* What goes into a slot. */
@@ -63,22 +62,22 @@ struct service_slot {
 	unsigned line;
 };
 
-/* Each `*` of the sentinel stands for a letter or digit of which every sandbox has its own. */
+/* Each `*` of the placeholder is replaced with a letter or digit that depends on the sandbox. */
 struct service_env {
 	char *name, *sentinel;
 };
 
 enum service_where { SERVICE_IN_HEADER, SERVICE_IN_QUERY, SERVICE_IN_COOKIE };
 
-/* Where requests to this service may carry a credential, beside the slots. */
+/* Where requests to this service may carry a credential, in addition to the slots. */
 struct service_known {
 	enum service_where where;
 	char *name; /* a header's in lower case */
 };
 
 enum service_field_kind {
-	SERVICE_FIELD_ACCESS,  /* becomes the sentinel, and the value of access slots */
-	SERVICE_FIELD_REFRESH, /* becomes the sentinel */
+	SERVICE_FIELD_ACCESS,  /* becomes the placeholder, and the value of access slots */
+	SERVICE_FIELD_REFRESH, /* becomes the placeholder */
 	SERVICE_FIELD_EXPIRES, /* seconds that the access token has */
 	SERVICE_FIELD_UNSIGN,  /* a JWT that keeps its claims and loses its signature */
 	SERVICE_FIELD_KINDS,
@@ -102,7 +101,7 @@ struct service_refusal {
 	char *method; /* NULL: every one */
 	char *path;   /* a pattern in lower case; NULL: a field */
 	enum service_where where;
-	char *name, *value; /* a `*` at the front or end of the value stands for any text */
+	char *name, *value; /* a `*` at the front or end of the value matches any text */
 };
 
 /* A field of the JSON that a request is answered with: its value is a credential that the guest
@@ -143,7 +142,7 @@ void service_done(struct service *s);
 struct service_request {
 	const struct host *host;
 	uint16_t port;
-	struct slice path; /* canonical; from a '?' on it does not count */
+	struct slice path; /* canonical; ignored from a '?' on */
 };
 
 /*
@@ -156,38 +155,37 @@ const struct service_slot *service_pick_slot(
 bool service_is_endpoint(const struct service *s, const struct service_request *req);
 
 enum service_verdict {
-	SERVICE_PLAIN,	  /* no credential stands there */
+	SERVICE_PLAIN,	  /* no credential */
 	SERVICE_SENTINEL, /* ours */
-	SERVICE_FOREIGN,  /* somebody's own: the request must not pass */
+	SERVICE_FOREIGN,  /* of the guest: the request must not pass */
 };
 
 /*
- * A header (its name in any case), a query field (as it stands in the request), or one cookie. It
- * is a credential when its name is known, or when its value is shaped like one (shape.h).
+ * A header (its name in any case), a query field (as in the request), or one cookie. It is a
+ * credential when its name is known, or when its value looks like one (shape.h).
  */
 enum service_verdict service_judge(
 	const struct service *s, enum service_where where, struct slice name, struct slice value);
 
-/* What the variable is in this sandbox: as much of its id as there are `*`, then zeros; in upper
- * case behind a letter in upper case. */
+/* The variable's value in this sandbox: each `*` is a digit of the sandbox id, then zeros;
+ * uppercase after an uppercase letter. */
 void service_fill_sentinel(
 	const struct service_env *env, const char *sandbox, char buf[SERVICE_MAX_TEXT + 1]);
-/* Whether the text is the sentinel of this field; a `*` stands for one or more letters and
+/* Whether the text is the placeholder of this field; a `*` matches one or more letters and
  * digits. */
 bool service_is_field_sentinel(const struct service_field *f, struct slice text);
 /*
- * Whether a program can log in there: a token endpoint with a refresh token whose sentinel is one
- * for the whole sandbox. Where each token has a sentinel of its own they are given for a secret.
+ * Whether a program can log in there: a token endpoint with a refresh token whose placeholder is
+ * one for the whole sandbox. Separate placeholders mean that tokens are issued for a secret.
  */
 bool service_has_login(const struct service *s);
 /* Whether a slot is at this host and port, whatever the path. only_always: one with
  * `intercept always`. */
 bool service_is_slot_host(
 	const struct service *s, const struct service_request *req, bool only_always);
-/* Whether requests to this name must be seen on whatever port they come: a slot with `intercept
- * always` is there, or with `logins` a token endpoint where programs log in. Many servers answer
- * on more ports than the one that the file names. Not for addresses and for names of this host,
- * which are many services. */
+/* Whether requests to this name must be intercepted on every port: a slot has `intercept always`,
+ * or with `logins` a token endpoint where programs log in. Many servers answer on more ports than
+ * the one that the file names. Not for addresses and names of this host. */
 bool service_guards_host(const struct service *s, const struct host *host, bool logins);
 /* Whether one of its slots has `intercept always`. */
 bool service_has_always(const struct service *s);
@@ -200,11 +198,11 @@ bool service_may_be_endpoint(const struct service *s, const struct service_reque
 
 /*
  * The rule that refuses this method and path, or NULL. Servers disagree about the spelling of
- * paths: upper and lower case, escapes, empty and "." segments, `;` parameters, a host behind "//"
- * at the front, a slash or an extension at the end all count as the same path. service_odd_path
- * refuses a path with a ".." segment in any spelling, a control character or more than four nested
- * escapes, when there is a rule for any path: servers disagree about what it is. An empty method is
- * one that is not known.
+ * paths: upper and lower case, escapes, empty and "." segments, `;` parameters, a host after "//"
+ * at the front, a slash or an extension at the end are all treated as the same path.
+ * service_odd_path refuses a path with a ".." segment in any spelling, a control character or more
+ * than four nested escapes, when there is a rule for any path: servers disagree about what it is.
+ * An empty method is one that is not known.
  */
 extern const struct service_refusal service_odd_path;
 const struct service_refusal *service_refuses_path(

@@ -67,7 +67,7 @@ static int take_about(struct reader *rd, struct slice rest, struct err *err)
 	return 0;
 }
 
-/* What frames and routes a request, or is ours, is no place for a credential. */
+/* Headers that frame or route a request, or are ours, cannot carry a credential. */
 static bool is_reserved(struct slice header)
 {
 	static const char *const list[] = {"host", "content-length", "content-type",
@@ -130,7 +130,7 @@ static int take_pass(struct reader *rd, struct slice rest, struct err *err)
 	return take_place(rest, "pass", rd->s.passed, &rd->s.n_passed, SERVICE_MAX_PASSED, err);
 }
 
-/* So that whoever finds one knows what it is: `proxy-managed`, or without the hyphen. */
+/* Makes a placeholder recognizable: `proxy-managed`, or without the hyphen. */
 static int check_sentinel(struct slice s, struct err *err)
 {
 	AUTO_FREE char *text = NULL;

@@ -41,9 +41,9 @@ void services_free(struct services *set)
 	free(set);
 }
 
-/* ---- what two services may not share ---- */
+/* ---- what two services must not share ---- */
 
-/* The i-th place of a service, its slots' hosts and then its endpoints; NULL behind the last. */
+/* The i-th place of a service, its slots' hosts and then its endpoints; NULL after the last. */
 static const struct netrule *place_of(const struct service *s, size_t i)
 {
 	for (size_t k = 0; k < s->n_slots; k++) {
@@ -188,7 +188,7 @@ int services_add(struct services *set, struct slice text, const char *name, stru
 	return add_text(set, text, name, NULL, err);
 }
 
-/* ---- a folder of files ---- */
+/* ---- a directory of files ---- */
 
 static void keep_fault(struct services *set, const struct err *err, int r)
 {
@@ -239,7 +239,7 @@ int services_load_installed(struct services *set, struct err *err)
 	return r < 0 ? r : services_load(set, own, err);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 size_t services_count(const struct services *set)
 {

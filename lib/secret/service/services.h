@@ -2,16 +2,16 @@
 /*
  * services - all services of an installation, found by host or by name.
  *
- * How      services_add parses one file and takes it in, unless it speaks of a host, a variable or
- *          a name that another one has; services_load does so for a folder, in the order of the
- *          names, and keeps a sentence for each file that was not taken. services_find asks a
- *          compiled policy (policy.h) in which each service is a group: its cost does not grow with
- *          the number of services.
- * Trust    As service.h. services_load reads files of one folder; nothing else does I/O.
+ * How      services_add parses one file and adds it, unless another service has the same host,
+ *          variable or name; services_load does so for a directory, in the order of the names, and
+ *          keeps a message for each rejected file. services_find searches a compiled policy
+ *          (policy.h) in which each service is a group: its cost does not grow with the number of
+ *          services.
+ * Trust    As service.h. services_load reads files of one directory; nothing else does I/O.
  * Owns     A struct services owns its services; what is found lives as long as it does.
  * Limits   SERVICES_MAX, SERVICES_MAX_FAULTS.
- * Never    Lets one bad file take the others away, nor two services be for the same request: the
- *          one that came first stays.
+ * Never    Drops all files because of a bad one, or has two services for the same request: the
+ *          first one stays.
  * See      proto/PROTOCOL.service, services_test.c, data/services
  */
 #pragma once
@@ -30,11 +30,11 @@ void services_free(struct services *set);
 int services_add(
 	struct services *set, struct slice text, const char *name, struct err *err) MUST_CHECK;
 /*
- * Every NAME.conf of a folder; one that is not there has none. Only a folder that cannot be read is
- * an error: what is wrong with single files is in services_fault.
+ * Every NAME.conf of a directory; none if it does not exist. Only a directory that cannot be read
+ * is an error: services_fault has the faults of files.
  */
 int services_load(struct services *set, const char *folder, struct err *err) MUST_CHECK;
-/* Those of this installation: its own files, then the user's in the folder `services` beside
+/* Those of this installation: its own files, then the user's in the directory `services` next to
  * settings.conf. */
 int services_load_installed(struct services *set, struct err *err) MUST_CHECK;
 

@@ -93,7 +93,7 @@ static bool read_stamp(struct slice s, int64_t *ret)
 
 /* ---- scope ---- */
 
-/* SENTINEL/DATE/REGION/SERVICE/aws4_request */
+/* PLACEHOLDER/DATE/REGION/SERVICE/aws4_request */
 static int read_scope(struct slice text, const struct http_req *req,
 	const struct sigv4_check *check, struct sigv4 *s, struct err *err)
 {

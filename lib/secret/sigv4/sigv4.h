@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigv4 - requests that a guest signed with the sentinel's keys, signed again with the real ones.
+ * sigv4 - requests that a guest signed with the placeholder's keys, signed again with the real
+ * ones.
  *
- * How      AWS Signature Version 4. sigv4_read takes what the guest's SDK said about its signature
- *          (the Authorization header, or the query of a presigned URL) and checks it: sentinel,
- *          time, scope against the host, how the body is covered. sigv4_sign then signs the
- *          canonical request with the real keys and changes headers or query so. It is the last
- *          change of a request: what is changed after it may be signed. `body` of struct sigv4 says
- *          what the caller owes: nothing, the hash of the whole body before sigv4_sign
- *          (sigv4_hash), or every byte of it through sigv4_chunks.h.
- * Trust    Eats hostile fields of a request that canon_check_req found canonical. Holds the real
- *          keys for one call; derived keys are wiped. Runs in origin only.
+ * How      AWS Signature Version 4. sigv4_read parses the signature of the guest's SDK (the
+ *          Authorization header, or the query of a presigned URL) and checks it: placeholder, time,
+ *          scope against the host, how the body is covered. sigv4_sign then signs the canonical
+ *          request with the real keys and changes headers or query so. It is the last change of a
+ *          request: what is changed after it may be signed. `body` of struct sigv4 is what the
+ *          caller must do: nothing, the hash of the whole body before sigv4_sign (sigv4_hash), or
+ *          every byte of it through sigv4_chunks.h.
+ * Trust    Parses untrusted fields of a request that canon_check_req found canonical. Holds the
+ *          real keys for one call; derived keys are wiped. Runs in origin only.
  * Owns     Nothing: texts are in the caller's arena (SIGV4_ARENA_SIZE), which has the session's
  *          token in it after a presigned URL was signed, and must be wiped. In a header the token
  *          is not copied: the credential must live as long as the request.
- * Limits   SIGV4_MAX_*. A presigned URL of ours is valid for SIGV4_SKEW_S from now at most,
- *          whatever the guest asked for: answers may show it.
+ * Limits   SIGV4_MAX_*. A presigned URL is valid for at most SIGV4_SKEW_S from now, whatever the
+ *          guest requests: responses may contain it.
  * Never    Signs for a host that is not the request's, without its host header, or for another key
- *          than the sentinel's. Takes SigV4A, signed event streams, or the versions before.
+ *          than the placeholder's. Accepts SigV4A, signed event streams, or the versions before.
  * See      sigv4_chunks.h, proto/PROTOCOL.service, sigv4_test.c, sigv4_oracle.py, sigv4_fuzz.c
  */
 #pragma once
@@ -54,12 +55,12 @@ enum sigv4_form {
 };
 
 enum sigv4_body {
-	SIGV4_BODY_SAID,   /* the request says how its body is covered */
+	SIGV4_BODY_SAID,   /* the request states how its body is covered */
 	SIGV4_BODY_WHOLE,  /* sigv4_sign needs the hash of all of it */
 	SIGV4_BODY_CHUNKS, /* each chunk is signed: sigv4_chunks.h */
 };
 
-/* What a request says about its signature; slices point into it or its arena. */
+/* The signature fields of a request; slices point into it or its arena. */
 struct sigv4 {
 	enum sigv4_form form;
 	enum sigv4_body body;

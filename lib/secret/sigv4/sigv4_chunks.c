@@ -94,7 +94,7 @@ static int sign_chunk(struct sigv4_chunks *c)
 	return r;
 }
 
-/* ---- states; 1: a piece is whole, 0: go on, or an error ---- */
+/* ---- states; 1: a piece is complete, 0: continue, or an error ---- */
 
 static int read_size(struct sigv4_chunks *c, struct slice line, struct err *err)
 {
@@ -114,7 +114,7 @@ static int read_size(struct sigv4_chunks *c, struct slice line, struct err *err)
 	return 0;
 }
 
-/* Reads up to a line's end; 1 when it is there, without its CR LF. */
+/* Reads up to a line's end; 1 if it is complete, without its CR LF. */
 static int read_line(
 	struct sigv4_chunks *c, struct slice *in, size_t max, struct slice *ret, struct err *err)
 {

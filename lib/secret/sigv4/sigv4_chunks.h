@@ -4,12 +4,12 @@
  *
  * How      STREAMING-AWS4-HMAC-SHA256-PAYLOAD and its form with a trailer: "SIZE;chunk-signature=64
  *          hex" CR LF, the bytes, CR LF, and each signature covers the one before. A signature
- *          stands in front of the bytes it covers, so one chunk at a time is kept; ours is as long
- *          as the guest's, so it is written over it and the length of the body stays.
- * Trust    Eats a hostile body. Has a key derived from the real one until sigv4_chunks_done.
+ *          precedes the bytes it covers, so one chunk at a time is kept. Our signature has the
+ *          length of the guest's and replaces it, so the length of the body stays.
+ * Trust    Parses an untrusted body. Has a key derived from the real one until sigv4_chunks_done.
  * Owns     One chunk, on the heap, as long as the chunk.
  * Limits   SIGV4_MAX_CHUNK a chunk, SIGV4_MAX_TRAILER the trailer.
- * Never    Lets a byte of a chunk out before the whole chunk is there and has our signature.
+ * Never    Returns a byte of a chunk before the chunk is complete and has our signature.
  * See      sigv4.h, sigv4_chunks_test.c
  */
 #pragma once
@@ -45,9 +45,9 @@ void sigv4_chunks_init(
 	struct sigv4_chunks *c, const struct sigv4_chain *chain, const struct sigv4 *s);
 void sigv4_chunks_done(struct sigv4_chunks *c);
 /*
- * Eats some of `in` and says how much. *ret_out is what may be sent now: empty, or a whole signed
- * piece that is there until the next call. Call it again until nothing is left of `in`. -EBADMSG
- * with a sentence: the body must not go on.
+ * Reads some of `in` and returns how much. *ret_out is what to send now: empty, or a complete
+ * signed piece, valid until the next call. Call it again until `in` is empty. -EBADMSG with a
+ * message: the body must not continue.
  */
 int sigv4_chunks_put(struct sigv4_chunks *c, struct slice in, size_t *ret_used,
 	struct slice *ret_out, struct err *err) MUST_CHECK;

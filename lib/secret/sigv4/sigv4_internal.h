@@ -59,7 +59,7 @@ enum sigv4_field {
 
 struct sigv4_pair {
 	struct slice name, value;
-	bool has_value; /* an equals sign stands there */
+	bool has_value; /* has an equals sign */
 };
 
 /* Cuts the next field off; false at the end. Empty fields are skipped. */
@@ -67,12 +67,12 @@ bool sigv4_next_pair(struct slice *query, struct sigv4_pair *ret);
 /* Which field a name is; -EBADMSG for one of them in another spelling. */
 int sigv4_which(struct slice name) MUST_CHECK;
 const char *sigv4_field_name(enum sigv4_field f);
-/* The fields as they stand; -EBADMSG when one is there twice or in another spelling. */
+/* The fields as they are; -EBADMSG if one is duplicate or in another spelling. */
 int sigv4_read_fields(struct slice query, struct slice ret[SIGV4_N_FIELDS],
 	bool ret_has[SIGV4_N_FIELDS]) MUST_CHECK;
 /* Escapes removed; -EBADMSG for a broken one. */
 int sigv4_decode(struct slice s, struct arena *arena, struct slice *ret) MUST_CHECK;
-/* In AWS's encoding: the bytes of s themselves, escapes of it not looked at. */
+/* In AWS's encoding: the bytes of s themselves, escapes are not decoded. */
 struct slice sigv4_encode(struct slice s, struct arena *arena);
 /* Adds the canonical query to the sum. */
 int sigv4_sum_query(struct sigv4_sum *sum, struct slice query, struct arena *arena) MUST_CHECK;

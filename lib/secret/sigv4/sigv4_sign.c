@@ -44,7 +44,7 @@ static bool is_there(const struct job *j, struct slice name)
 	return false;
 }
 
-/* What is not there (it concerned the guest's connection, or was a sentinel) is not signed. */
+/* A missing header (it concerned the guest's connection, or was a placeholder) is not signed. */
 static void add_name(struct job *j, struct slice name)
 {
 	if (!is_there(j, name) || j->n_names == ARRAY_LEN(j->name))
@@ -100,7 +100,7 @@ static void sum_value(struct sigv4_sum *sum, struct slice value)
 		sigv4_sum_add(sum, slice_of(value.p + from, i - from));
 		sigv4_sum_add_str(sum, " ");
 		while (value.p[i] == ' ' || value.p[i] == '\t')
-			i++; /* ends: the last byte is no blank */
+			i++; /* ends: the last byte is not a space */
 		from = i;
 	}
 	if (value.n > 0)

@@ -86,7 +86,7 @@ static bool is_allowed(const struct sshagent_filter *f, const struct sshagent_ke
 	return f->n_rules == 0;
 }
 
-/* The head of a list: what follows are so many keys. */
+/* The head of a list: the number of keys that follow. */
 static int begin_list(struct slice answer, struct rd *ret, uint32_t *ret_n)
 {
 	*ret = rd_init(answer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sshagent - the few messages of an SSH agent that a sandbox may say and hear.
+ * sshagent - the SSH agent messages that a sandbox may send and receive.
  *
  * How      draft-ietf-sshm-ssh-agent, without the four bytes of length in front. Requests are read
  *          strictly: the list of keys, and one signature. Everything else, known or not, is
- *          SSHAGENT_OTHER and is answered with FAILURE. A list of keys is written anew with those
- *          that the filter allows. sshagent_describe says what is going to be signed where that can
- *          be read: a login (RFC 4252) or a file, commit or tag (SSHSIG).
+ *          SSHAGENT_OTHER and is answered with FAILURE. A list of keys is rewritten with those that
+ *          the filter allows. sshagent_describe describes the data to sign if it can be parsed: a
+ *          login (RFC 4252) or a file, commit or tag (SSHSIG).
  * Trust    Requests are the guest's, answers the host's agent's. No I/O, no secret: what passes is
  *          public keys and signatures. Runs in sbx-ssh-agent.
  * Owns     Nothing; slices point into the caller's bytes.
@@ -66,7 +66,7 @@ enum sshagent_what {
 /* Never fails: what is not understood is OTHER. */
 struct sshagent_request sshagent_parse(struct slice msg);
 void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT]);
-/* An answer to the list with only what is allowed. -EBADMSG when the agent's is none, -EMSGSIZE. */
+/* A list with only the allowed keys. -EBADMSG if the agent's list is invalid, -EMSGSIZE. */
 int sshagent_filter_list(
 	const struct sshagent_filter *f, struct slice answer, struct wr *wr) MUST_CHECK;
 /* The key with this blob, when the agent has it and it is allowed. -ENOENT, -EBADMSG. */
