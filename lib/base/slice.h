@@ -37,7 +37,7 @@ bool slice_eq_str(struct slice a, const char *s);
 /* As long as the pattern and equal to it, where each `*` of the pattern is any letter or digit
  * of ASCII. */
 bool slice_is_like(struct slice s, struct slice pattern);
-/* The first n bytes, or all of fewer; *rest is what stands behind them. */
+/* The first n bytes, or all of fewer; *rest is what stands after them. */
 struct slice slice_take(struct slice *rest, size_t n);
 /* Copies into a NUL-terminated buffer. -ENAMETOOLONG when it does not fit, -EINVAL with a NUL
  * inside. */

@@ -28,7 +28,7 @@
 
 /* ---- template.c ---- */
 
-/* The disk space of these files of the folder. */
+/* The disk space of these files of the directory. */
 uint64_t template_bytes_of(const char *dir, const json_t *files);
 
 /* ---- template_file.c ---- */

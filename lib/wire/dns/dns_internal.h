@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dns_internal - network byte order for the files of this folder; lib/base speaks little-endian.
+ * dns_internal - network byte order for the files of this directory; lib/base speaks little-endian.
  */
 #pragma once
 

@@ -68,7 +68,7 @@ static bool parse_question(struct rd *rd, struct dns_query *q)
 	return true;
 }
 
-/* Options that nobody here knows are ignored, but they must be whole. */
+/* Unknown options are ignored, but they must be complete. */
 static bool are_options_whole(struct slice options)
 {
 	struct rd rd = rd_init(options);

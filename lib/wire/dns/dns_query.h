@@ -3,13 +3,13 @@
  * dns_query - one DNS query of the guest: bytes in, a question or an error code out.
  *
  * How      dns_query_parse reads a whole message: header, exactly one question, at most one OPT
- *          record, nothing behind it. dns_query_want then says what must be known to answer it. The
+ *          record, no bytes after it. dns_query_want then returns what is needed to answer it. The
  *          name stays what the guest sent: its wire form is echoed, and dns_query_host is its text
  *          for the canonicaliser. A name with a byte outside letters, digits, '-' and '_' (a NUL or
- *          a dot inside a label) has no text at all: it can be denied, not mistaken.
- * Trust    Eats hostile bytes. Runs in edge. Holds no secret.
+ *          a dot inside a label) has no text: it can only be denied.
+ * Trust    Parses untrusted input. Runs in edge. Holds no secret.
  * Owns     Nothing; slices point into the message, which must outlive the query.
- * Limits   DNS_MAX_*. What is over a limit is DNS_FORMERR.
+ * Limits   DNS_MAX_*. Above a limit: DNS_FORMERR.
  * Never    Recursion, compression pointers in a question, memory, I/O.
  * See      proto/PROTOCOL.dns, dns_reply.h, dns_query_test.c, dns_fuzz.c
  */
@@ -88,7 +88,7 @@ static inline struct slice dns_query_host(const struct dns_query *q)
 }
 
 enum dns_want {
-	DNS_WANT_NOTHING, /* the answer is the same for everybody */
+	DNS_WANT_NOTHING, /* the answer is the same for all sandboxes */
 	DNS_WANT_POLICY,  /* is dns_query_host allowed? */
 	DNS_WANT_REVERSE, /* which name has the address that dns_query_reverse gives? */
 };
@@ -100,6 +100,6 @@ struct dns_addr {
 	uint8_t b[16];
 };
 
-/* The address that a name below in-addr.arpa or ip6.arpa stands for; false when it is not exactly
- * one whole address. */
+/* The address that a name below in-addr.arpa or ip6.arpa represents; false if it is not one
+ * complete address. */
 bool dns_query_reverse(const struct dns_query *q, struct dns_addr *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a parsed question is about: a name that policy knows, or an address of our own. */
+/* The subject of a parsed question: a name for the policy, or a synthetic address. */
 #include "dns_query.h"
 
 static bool next_label(struct rd *rd, struct slice *ret)

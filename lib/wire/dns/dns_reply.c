@@ -14,9 +14,9 @@
 #define OPT_SIZE 11
 #define EDE_OPTION 15
 #define EDE_SIZE 6	     /* without its text */
-#define QUESTION_NAME 0xc00c /* a pointer to the name behind the header */
+#define QUESTION_NAME 0xc00c /* a pointer to the name after the header */
 
-/* What is to be said; at most one record. */
+/* The answer; at most one record. */
 struct answer {
 	enum dns_rcode rcode;
 	uint16_t type; /* of the record, 0 for none */
@@ -147,7 +147,7 @@ static void decide_reply(struct answer *a, const struct dns_query *q, int status
 
 static size_t record_size(const struct answer *a)
 {
-	/* Type, class, TTL and length behind the name: one byte for the root, two for a pointer. */
+	/* Type, class, TTL and length after the name: one byte for the root, two for a pointer. */
 	return a->type == 0 ? 0 : (a->type == DNS_TYPE_SOA ? 1 : 2) + 10 + a->data.n;
 }
 
@@ -181,7 +181,7 @@ static void write_head(struct wr *wr, const struct dns_query *q, const struct an
 	wr_bytes(wr, q->question);
 }
 
-/* The length of the UTF-8 character at the front of rd; 0 when it is none or a control
+/* The length of the UTF-8 character at the front of rd; 0 if it is invalid or a control
  * character. */
 static size_t char_len(const struct rd *rd)
 {

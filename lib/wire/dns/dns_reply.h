@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dns_reply - the answer to a query, from what policy says and nothing else.
+ * dns_reply - the answer to a query, from the policy's decision only.
  *
- * How      The caller finds out what dns_query_want asks for, fills struct dns_facts, and
+ * How      The caller determines what dns_query_want requires, fills struct dns_facts, and
  *          dns_reply_build writes the whole message into its buffer: the question echoed byte for
  *          byte (case included), then at most one record, then OPT when the query had one. A
- *          negative answer carries a synthetic SOA, so that nobody remembers it longer than
- *          DNS_TTL_NEGATIVE, and an Extended DNS Error (RFC 8914) that says why.
- * Trust    Answers hostile queries; the facts are the caller's. Runs in edge. Holds no secret.
+ *          negative answer carries a synthetic SOA, so that no client caches it longer than
+ *          DNS_TTL_NEGATIVE, and an Extended DNS Error (RFC 8914) with the reason.
+ * Trust    Answers untrusted queries; the facts are the caller's. Runs in edge. Holds no secret.
  * Owns     Nothing.
  * Limits   DNS_MAX_REPLY bytes suffice for every answer; what does not fit the client's UDP size or
- *          the buffer is left out and TC says so. The explanation is shortened before that.
+ *          the buffer is omitted, and TC is set. The explanation is shortened before that.
  * Never    Gives an address, or HTTPS and SVCB records (they carry ECH keys), without the facts.
  * See      proto/PROTOCOL.dns, dns_reply_test.c
  */
@@ -26,7 +26,7 @@
 enum dns_verdict {
 	DNS_DENIED,
 	DNS_ALLOWED,
-	DNS_UNDECIDED, /* nobody could be asked, or no address is free: "try again" */
+	DNS_UNDECIDED, /* no resolver responded, or no address is free: "try again" */
 };
 
 /* Extended DNS Errors that we send. */

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * synth - the private addresses that stand for names in one sandbox, both ways.
+ * synth - the synthetic addresses of names in one sandbox, both ways.
  *
- * How      synth_assign gives a name its address, the same one as long as the name lives: number i
- *          is 198.18.0.0 + i (the benchmarking network, which is nobody's) and SYNTH_V6_PREFIX::i.
- *          One slot per number: unused, live (in a hash chain and the list of recent use) or
- *          resting (in the list of rest). When the table is full the least recently used name goes,
- *          but never one that synth_hold marked; its address rests for SYNTH_REST_MS before another
- *          name gets it, longer than anybody may remember our answer. Everything is O(1).
+ * How      synth_assign gives a name its address, the same one while the name is in the table:
+ *          number i is 198.18.0.0 + i (the benchmarking network, which is unused) and
+ *          SYNTH_V6_PREFIX::i. One slot per number: unused, live (in a hash chain and the list of
+ *          recent use) or resting (in the list of rest). When the table is full the least recently
+ *          used name is removed, but never one that synth_hold marked; its address rests for
+ *          SYNTH_REST_MS before another name gets it, longer than any client may cache our answer.
+ *          Everything is O(1).
  * Trust    The guest chooses names and their order: the hash is keyed with the caller's random
  *          seed, which also chooses the first number, so that a new table does not repeat the old
  *          one.
  * Owns     The table, until the process exits; names are copied. Memory comes as it is used, at
  *          most SYNTH_MAX_BYTES of names and 32 bytes for each address ever used.
- * Limits   SYNTH_MAX_NAMES, SYNTH_MAX_BYTES, SYNTH_MAX_NAME. Over them: the oldest goes, or -EBUSY.
- * Never    Looks into a name: the caller makes it canonical first.
+ * Limits   SYNTH_MAX_NAMES, SYNTH_MAX_BYTES, SYNTH_MAX_NAME. Above them: the oldest is removed, or
+ *          -EBUSY.
+ * Never    Parses a name: the caller makes it canonical first.
  * See      synth_test.c, dns_reply.h
  */
 #pragma once
@@ -54,8 +56,8 @@ struct synth *synth_new(const uint8_t seed[SYNTH_SEED]);
 int synth_assign(
 	struct synth *s, struct slice name, uint64_t now_ms, struct synth_addr *ret) MUST_CHECK;
 /*
- * The name behind 4 or 16 bytes of address, which counts as a use; -ENOENT when it stands for none.
- * The name is valid until the next synth_assign, or as long as it is held.
+ * The name of an address of 4 or 16 bytes, recorded as a use; -ENOENT if there is none. The name is
+ * valid until the next synth_assign, or as long as it is held.
  */
 int synth_find_addr(
 	struct synth *s, struct slice addr, uint32_t *ret_id, struct slice *ret_name) MUST_CHECK;

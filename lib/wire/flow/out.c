@@ -38,7 +38,7 @@ struct wr out_wr(struct out *o, size_t room)
 	o->n = n;
 	if (o->size < n + room)
 		grow_out(o, n + room);
-	/* nothing was asked for, and nothing is there */
+	/* nothing was requested, and nothing is queued */
 	if (!o->p)
 		return wr_init(NULL, 0);
 	return wr_init(o->p + n, MIN(o->size - n, room));
@@ -137,7 +137,7 @@ int out_end(struct out *o, int fd, bool *is_shut)
 	return 1;
 }
 
-/* ---- what is said to edge ---- */
+/* ---- messages to edge ---- */
 
 void out_put_refusal(struct out *o, uint16_t status, const char *text)
 {

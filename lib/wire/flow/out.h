@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out - bytes that wait for a socket, and what is said to edge in them.
+ * out - bytes that wait for a socket, and the messages to edge in them.
  *
  * How      A queue that has memory only while there are bytes in it. out_wr gives room to write
  *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
- *          and out_put_reset are our own words to edge; out_drop_ours takes the headers that only
- *          we may say out of a server's answer. An exchange begins with out_read_request and ends
+ *          and out_put_reset are our own messages to edge; out_drop_ours removes headers that only
+ *          sbx may send from a server's response. An exchange begins with out_read_request and ends
  *          with out_end, on the socket to edge.
- * Trust    Holds what peers sent. Nothing is wiped unless is_secret says that a credential is in
- *          it, which holds until the queue is empty. Runs in egress and origin.
- * Owns     Its bytes, freed by out_done or when all have gone.
+ * Trust    Contains data of peers. Bytes are wiped only if is_secret is set for a credential, until
+ *          the queue is empty. Runs in egress and origin.
+ * Owns     Its bytes, freed by out_done or when all were sent.
  * Limits   OUT_MAX bytes a queue.
  * See      proto/PROTOCOL.canon, src/egress/test/egress_http_test.c, src/origin/test/origin_test.c
  */
@@ -29,8 +29,8 @@ struct out {
 	bool is_secret;
 };
 
-/* Room for `room` bytes behind what is there, or less at OUT_MAX; out_put_wr takes what was written
- * when all of it fitted. */
+/* Room for `room` bytes after the queued ones, or less at OUT_MAX; out_put_wr takes what was
+ * written when all of it fitted. */
 struct wr out_wr(struct out *o, size_t room);
 void out_put_wr(struct out *o, const struct wr *wr);
 int out_put(struct out *o, struct slice bytes) MUST_CHECK;
@@ -46,9 +46,9 @@ static inline struct slice out_peek(const struct out *o)
 {
 	return slice_of(o->p + o->at, out_len(o));
 }
-/* The first n bytes have gone. */
+/* The first n bytes were sent. */
 void out_consume(struct out *o, size_t n);
-/* 0 when all has gone, -EAGAIN, or an error of the socket; *n_sent grows. */
+/* 0 if all was sent, -EAGAIN, or an error of the socket; *n_sent grows. */
 int out_flush(struct out *o, int fd, uint64_t *n_sent) MUST_CHECK;
 void out_done(struct out *o);
 /* The first frame of edge, and not one byte behind it: in a tunnel that is the server's. 1 when it
@@ -61,7 +61,7 @@ int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret) M
  * an event of this socket. */
 int out_end(struct out *o, int fd, bool *is_shut) MUST_CHECK;
 
-/* A refusal is a head with one header of ours, and the end. Nothing when there is no room. */
+/* A refusal is a head with one header of sbx, and the end. Nothing when there is no room. */
 void out_put_refusal(struct out *o, uint16_t status, const char *text);
 void out_put_reset(struct out *o);
 /* Removes `sbx-*`, so that edge can tell our refusals from a server's answers. */

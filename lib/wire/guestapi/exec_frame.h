@@ -2,12 +2,11 @@
 /*
  * exec_frame - the frames of an exec stream, bytes in, frames out, both directions.
  *
- * How      A struct exec_reader eats bytes as they come and gives whole frames; it knows which
- *          side it listens to and refuses a type of the other side, a wrong length for a type
- *          and a wrong order (SPEC or ATTACH first; STARTED, ATTACHED or ERROR first, nothing
- *          after EXIT, ERROR or DETACHED).
- *          Writers append whole frames to a struct bufq or not at all.
- * Trust    Made for hostile bytes. Runs in sbx (reads what the guest says) and in sbx-guest.
+ * How      A struct exec_reader reads bytes as they come and returns complete frames; it has a
+ *          direction and rejects a type of the other direction, a wrong length for a type and a
+ *          wrong order (SPEC or ATTACH first; STARTED, ATTACHED or ERROR first, nothing after EXIT,
+ *          ERROR or DETACHED). Writers append whole frames to a struct bufq or not at all.
+ * Trust    Input: untrusted bytes. Runs in sbx (reads bytes of the guest) and in sbx-guest.
  * Owns     A reader owns its collecting buffer (made on first need); exec_reader_done frees it.
  *          A decoded struct exec_spec owns its strings; exec_spec_done frees them.
  * Limits   EXEC_MAX_PAYLOAD bytes a frame, EXEC_MAX_STRINGS strings in argv and in env,
@@ -62,7 +61,7 @@ struct exec_reader {
 	uint8_t head[EXEC_HEADER];
 	size_t n_head;
 	uint8_t *buf;
-	size_t n_buf, want; /* collected and wanted payload bytes once n_head is EXEC_HEADER */
+	size_t n_buf, want; /* collected and expected payload bytes once n_head is EXEC_HEADER */
 };
 
 enum exec_flag {
@@ -71,7 +70,7 @@ enum exec_flag {
 	EXEC_F_STDIN = 4,
 	EXEC_F_BUILTIN = 8,
 	EXEC_F_RESUME = 16, /* has a token: the client acknowledges and may attach again */
-	EXEC_F_KEEP = 32,   /* has a name: goes on without a client; needs TTY, STDIN, RESUME */
+	EXEC_F_KEEP = 32,   /* named: keeps running without a client; needs TTY, STDIN, RESUME */
 	EXEC_F_ATTACH = 64, /* with KEEP: when a session of that name runs, attaches to it */
 	EXEC_F_ALL = 127,
 };
@@ -89,7 +88,7 @@ struct exec_spec {
 
 /* Takes over a program that runs: by its session's name, or, with "", by its token. */
 struct exec_attach {
-	bool resume;		   /* the output goes on at out_at; else the screen is replayed */
+	bool resume;		   /* the output continues at out_at; else the screen is replayed */
 	bool look;		   /* instead of both: what is kept from out_at on, and no more */
 	uint8_t token[EXEC_TOKEN]; /* with a name: what the session is known by from now on */
 	uint16_t rows, cols;
@@ -100,7 +99,7 @@ struct exec_attach {
 enum exec_attached_flag {
 	EXEC_AF_TTY = 1,
 	EXEC_AF_EOF = 2,    /* STDIN_EOF was taken */
-	EXEC_AF_REPLAY = 4, /* the screen is replayed: what the client had does not count */
+	EXEC_AF_REPLAY = 4, /* the screen is replayed: the client's output is discarded */
 	EXEC_AF_ENDED = 8,  /* the program of a kept session has ended */
 	EXEC_AF_ALL = 15,
 };
@@ -108,13 +107,13 @@ enum exec_attached_flag {
 struct exec_attached {
 	uint32_t pid;
 	uint8_t flags;	   /* enum exec_attached_flag */
-	uint64_t in_taken; /* input goes on here */
-	uint64_t out_at;   /* output goes on here */
+	uint64_t in_taken; /* input continues here */
+	uint64_t out_at;   /* output continues here */
 	uint64_t replay;   /* bytes of REPLAY that come first */
 	uint64_t dropped;  /* output bytes that were not kept, of all there was */
 };
 
-/* Why a stream ends while the program goes on. */
+/* Why a stream ends while the program keeps running. */
 enum exec_reason {
 	EXEC_ASKED = 1, /* DETACH */
 	EXEC_TAKEN_OVER,
@@ -127,7 +126,7 @@ bool exec_session_is_valid(const char *name);
 
 void exec_reader_init(struct exec_reader *rd, enum exec_side side);
 void exec_reader_done(struct exec_reader *rd);
-/* Eats from the front of *in. 1 with a frame (call again with what is left of *in), 0 when *in is
+/* Reads from the front of *in. 1 with a frame (call again with what is left of *in), 0 when *in is
  * used up, -EBADMSG on any violation, and from then on always. */
 int exec_reader_feed(struct exec_reader *rd, struct slice *in, struct exec_frame *ret) MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest_ctl - the small requests the keeper makes of the guest, each a body with one answer body.
+ * guest_ctl - the requests of the keeper to the guest, each a body with one answer body.
  *
  * How      POST on sbx.ctl with the request as the body, answered by status 200 and the answer as
  *          the body. Fixed fields (lib/base/slice.h), no negotiation: both ends are one build.
@@ -10,13 +10,13 @@
  *          /mount   struct guest_mounts   struct guest_reply
  *          /trust   struct guest_trust    struct guest_reply
  *          /stats   empty                 struct keeper_stats
- *          /power   kind                  struct guest_reply, then the guest ends itself
+ *          /power   kind                  struct guest_reply, then the guest stops
  *          /park    struct guest_parking  struct guest_reply: the machine may be saved now
  *          /wake    struct guest_wake     struct guest_reply: after a restore
  *          /forget  empty                 struct guest_reply: files that nothing uses are let go
  *          /denied  text                  struct guest_reply: why connections were refused
- * Trust    Answers are the guest's and hostile: bounded, strict, believed in nothing that
- *          matters. Requests are the host's; the guest checks them all the same.
+ * Trust    Answers come from the guest and are untrusted: limited, strictly decoded, no decision
+ *          depends on them. Requests are the host's; the guest checks them anyway.
  * Owns     Decoded setups, mounts and trusts own their strings; the _done functions free them.
  * Limits   GUEST_MAX_BODY bytes a body, GUEST_MAX_MOUNTS, GUEST_MAX_ENV, GUEST_MAX_TEXT,
  *          GUEST_MAX_CA, GUEST_MAX_EXTRA_CA.
@@ -55,8 +55,8 @@
 
 enum guest_mount_flag {
 	GUEST_MOUNT_RO = 1,
-	GUEST_MOUNT_FILE = 2, /* a single file, not a folder */
-	GUEST_MOUNT_HOME = 4, /* folders above it that are missing are the agent's */
+	GUEST_MOUNT_FILE = 2, /* a single file, not a directory */
+	GUEST_MOUNT_HOME = 4, /* directories above it that are missing are the agent's */
 	GUEST_MOUNT_ALL = 7,
 };
 
@@ -84,10 +84,10 @@ struct guest_setup {
 	char **env; /* "NAME=value" for every exec */
 };
 
-/* The CA that the guest is to trust from now on, in the place of the one before, and the variables
- * that stand for credentials: no secret is among them. */
+/* The CA that the guest is to trust from now on, instead of the one before, and the variables with
+ * placeholder credentials. */
 struct guest_trust {
-	char *ca_pem;	 /* one certificate as PEM; "" is none: one that was trusted is forgotten */
+	char *ca_pem;	 /* one certificate as PEM; "": none, the previous one is removed */
 	char *extra_pem; /* CAs of network.extra-ca, concatenated; NULL or "": none */
 	size_t n_env;
 	char **env; /* "NAME=value" for every later exec; all of an earlier trust's are dropped */
@@ -100,8 +100,7 @@ struct guest_reply {
 
 /* What the guest gets ready for. */
 enum guest_park {
-	GUEST_PARK_IMAGE = 1, /* for a template's memory image: nothing of an identity may be there
-			       * yet; files are on the disk, caches are dropped */
+	GUEST_PARK_IMAGE = 1, /* for a snapshot: no identity yet, disks synced, caches dropped */
 	GUEST_PARK_SUSPEND,   /* programs are frozen, the share is let go of */
 	GUEST_PARK_FREEZE,    /* file systems are whole on the disk and stay so until /wake */
 	GUEST_PARK_N,
@@ -112,16 +111,16 @@ struct guest_parking {
 	uint32_t uid, gid; /* with IMAGE only: of the host's user, whose sandboxes all will be */
 };
 
-/* A restored guest is told what has changed while it was away. */
+/* Informs a restored guest of what has changed since it was saved. */
 struct guest_wake {
 	uint64_t wall_ms;
 	uint8_t entropy[GUEST_ENTROPY];
-	struct guest_mounts mounts; /* of the share that is there now; none after FREEZE */
+	struct guest_mounts mounts; /* of the current share; none after FREEZE */
 };
 
 enum guest_power { GUEST_POWER_OFF = 1, GUEST_POWER_N };
 
-/* Is it an absolute plain path as struct guest_mount wants it? */
+/* Whether it is an absolute plain path, as struct guest_mount requires. */
 bool guest_path_is_plain(const char *path);
 
 /* Encoders give -EMSGSIZE when it does not fit the buffer (give it GUEST_MAX_BODY) and -EINVAL when

@@ -38,7 +38,7 @@ int probe_answer_put(uint8_t buf[PROBE_FRAME_HEAD], uint32_t number, uint32_t st
 	return wr_finish(&wr);
 }
 
-/* Up to `want` bytes in all; true when they are there. */
+/* Up to `want` bytes in all; true if they are complete. */
 static bool collect_frame(struct probe_reader *r, struct slice *in, size_t want)
 {
 	size_t n = MIN(want - r->n, in->n);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe_frame - what `sbx prove` and the driver of its parts in the guest say to each other.
+ * probe_frame - the frames between `sbx prove` and its driver in the guest.
  *
  * How      A request is u32 number, u32 seconds, u32 length and a script for sh. An answer is u32
  *          PROBE_FRAME_MARK, u32 number, u32 status, u32 length and what the script printed.
- *          Little-endian. One request is under way at a time. One of 0 seconds and no script says
- *          that the time of the one under way is over: the host's clock counts, a guest's may run
- *          wild.
- * Trust    The reader of answers eats hostile bytes: the guest may say what it likes, in any
- *          pieces.
+ *          Little-endian. One request is under way at a time. A request of 0 seconds without a
+ *          script reports that the current one timed out: the host's clock decides, a guest's clock
+ *          may be wrong.
+ * Trust    Answers are untrusted bytes of the guest, in any pieces.
  * Owns     Nothing; a reader has room for one answer.
  * Limits   PROBE_FRAME_MAX_OUT bytes of output, PROBE_FRAME_MAX_SCRIPT bytes of script.
- * Never    Goes on after something it did not understand: the stream is over then.
+ * Never    Continues after an invalid frame: the stream is over then.
  * See      probe_frame_test.c, probe_frame_fuzz.c, src/guest/probe/host/drive.c,
  *          src/prove/prove_session.c
  */

@@ -13,8 +13,7 @@
 
 enum { GROUND, ESCAPE, CSI, STRING, STRING_ESC, LONG, LONG_ESC };
 
-/* Private modes that outlive a program's line of output; `on` is how a terminal has it by
- * itself. */
+/* Private modes that outlive a program's line of output; `on` is the default of a terminal. */
 static const struct {
 	uint16_t number;
 	bool on;
@@ -130,15 +129,15 @@ static bool take_csi(struct screen *s)
 	}
 }
 
-/* A string sequence, whole or as far as it was collected. True when it is left out of a replay. */
+/* A string sequence, whole or as far as it was collected. True if a replay omits it. */
 static bool take_string(const struct screen *s)
 {
 	const char *p = (const char *)s->seq + 2;
 	size_t n = s->n_seq - 2;
 
-	if (s->seq[1] == ']') /* asks for colours; the clipboard */
+	if (s->seq[1] == ']') /* queries colors; the clipboard */
 		return memmem(p, n, ";?", 2) || (n >= 3 && !memcmp(p, "52;", 3));
-	if (s->seq[1] == 'P') /* asks for settings and capabilities */
+	if (s->seq[1] == 'P') /* queries settings and capabilities */
 		return n >= 2 && (!memcmp(p, "$q", 2) || !memcmp(p, "+q", 2));
 	return s->seq[1] == '_' && n >= 1 && p[0] == 'G'; /* pictures are answered */
 }
@@ -180,7 +179,7 @@ static void take_long(struct screen *s, uint8_t c, struct bufq *q)
 	s->state = over ? GROUND : c == ESC ? LONG_ESC : LONG;
 }
 
-/* The sequence is longer than what is held: the rest passes, or is left out with it. */
+/* The sequence is longer than what is held: the rest passes, or is omitted with it. */
 static void go_long(struct screen *s, uint8_t c, struct bufq *q)
 {
 	bool string = s->state == STRING || s->state == STRING_ESC;

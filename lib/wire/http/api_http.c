@@ -36,7 +36,7 @@ static void need_room(struct api_http *h, size_t more)
 	h->buf = xrealloc(h->buf, h->room);
 }
 
-/* Line ends are CRLF and nothing else; says so at the first wrong byte, not after a timeout. */
+/* Line ends are CRLF and nothing else; fails at the first wrong byte, not after a timeout. */
 static bool is_clean(const struct api_http *h, char c)
 {
 	char before = h->n ? h->buf[h->n - 1] : 0;
@@ -51,7 +51,7 @@ static bool has_head_end(const struct api_http *h)
 	return h->n >= 4 && memcmp(h->buf + h->n - 4, "\r\n\r\n", 4) == 0;
 }
 
-/* The request line and headers are NUL-terminated in place; a body follows behind them. */
+/* The request line and headers are NUL-terminated in place; a body follows after them. */
 static void end_head(struct api_http *h)
 {
 	h->n_head = h->n;

@@ -2,13 +2,13 @@
 /*
  * api_http - HTTP/1.1 of the local API, server side: bytes in, one request out.
  *
- * How      api_http_feed eats bytes until the request is whole (API_HTTP_READY) or refused
- *          (API_HTTP_BAD, with a status and a sentence). It never eats a byte behind the request.
+ * How      api_http_feed reads bytes until the request is complete (API_HTTP_READY) or rejected
+ *          (API_HTTP_BAD, with a status and a message). It never reads a byte after the request.
  *          api_http_reset makes it ready for the next one. The api_http_put_* functions write heads
  *          of responses.
- * Trust    Peers are of the same user. Strict all the same: CRLF only, no folding, exact
- *          Content-Length, no chunked bodies, plain ASCII heads. Not the proxy's parser: that one
- *          faces the guest and lives elsewhere.
+ * Trust    Peers are of the same user. Strict anyway: CRLF only, no folding, exact Content-Length,
+ *          no chunked bodies, plain ASCII heads. Not the proxy's parser, which reads bytes of the
+ *          guest (http1.h).
  * Owns     The bytes of one request; api_http_done frees them.
  * Limits   API_HTTP_MAX_*.
  * See      proto/PROTOCOL.api, api_http_test.c, src/sbxd/test/api_fuzz.c
@@ -58,7 +58,7 @@ struct api_http {
 /* All zero is a valid start too. */
 void api_http_reset(struct api_http *h);
 void api_http_done(struct api_http *h);
-/* Gives the count of bytes eaten; less than all only when the request is whole or refused. */
+/* Returns the number of bytes read; less than all only if the request is complete or rejected. */
 size_t api_http_feed(struct api_http *h, struct slice in);
 /* The value of a query key, or NULL. */
 const char *api_http_query(const struct api_http *h, const char *key);

@@ -26,7 +26,7 @@ static bool is_token_char(char c)
 	return isalnum((unsigned char)c) || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* Cuts the line that starts at *p off the head: the CRLF becomes NUL, *p goes behind it. The head
+/* Cuts the line that starts at *p off the head: the CRLF becomes NUL, *p points after it. The head
  * ends in CRLF CRLF, so there always is one. */
 static char *cut_line(char **p)
 {

@@ -2,7 +2,7 @@
 /*
  * api_http_internal - the head of a request, parsed in place; for the files of api_http only.
  *
- * How      api_http_parse_length looks at the framing headers and leaves the head as it is;
+ * How      api_http_parse_length reads the framing headers and leaves the head as it is;
  *          api_http_parse_head then cuts it into strings.
  * Trust    As api_http.h.
  */

@@ -75,8 +75,8 @@ static void put_log_command(struct wr *wr, const struct deny *d)
 	}
 }
 
-/* A deny wins over every allow, so it has to go; otherwise an allow is missing. Where neither is
- * at fault, the log says more. */
+/* A deny wins over every allow, so it must be removed; otherwise an allow is missing. If neither
+ * applies, the log has the reason. */
 static void put_command(struct wr *wr, const struct deny *d)
 {
 	uint8_t buf[DENY_MAX_TEXT + 64];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deny - one refusal, in the words of HTTP.
+ * deny - one refusal as an HTTP response.
  *
- * How      A struct deny says what was refused and by what. deny_write_http answers a request: 403
- *          with plain text, or problem+json for clients that ask for JSON. deny_write_connect
- *          answers a CONNECT, so that the client fails instead of taking the text for the page.
+ * How      A struct deny names what was blocked and why. deny_write_http answers a request: 403
+ *          with plain text, or problem+json for clients that accept JSON. deny_write_connect
+ *          answers a CONNECT, so that the client fails instead of showing the text as the page.
  *          deny_write_fault answers a request that could not be read, deny_write_failed one that
- *          was allowed and led nowhere. All have a Proxy-Status.
+ *          was allowed and failed. All have a Proxy-Status.
  * Trust    Host and rule come from peers and people: printed only as bounded printable ASCII,
  *          anything else as "?". Runs in edge.
  * Owns     Nothing; writes whole answers into the caller's buffer.
@@ -24,22 +24,22 @@ struct deny {
 	struct slice host;    /* canonical, or as far as it could be read */
 	uint16_t port;	      /* 0: of a name alone */
 	struct slice rule;    /* the rule that denies; empty: none applies */
-	struct slice reason;  /* said instead of both when not empty */
+	struct slice reason;  /* replaces both if not empty */
 	struct slice sandbox; /* its name, for the command to type */
 	uint64_t count;	      /* how often this was refused, now included; 0: not known */
 	bool no_rule_helps;   /* it is not the policy that would have to change */
 };
 
-/* Whether an Accept header asks for JSON by name. */
+/* Whether an Accept header names JSON. */
 bool deny_wants_json(struct slice accept);
 /* The sentences, one a line, with a line end after the last. */
 int deny_write_text(struct wr *wr, const struct deny *d) MUST_CHECK;
-/* A whole response. With is_head the content is left out, its length is not. The connection stays
+/* A whole response. With is_head the content is omitted, its length is not. The connection stays
  * usable unless `close`. */
 int deny_write_http(
 	struct wr *wr, const struct deny *d, bool json, bool is_head, bool close) MUST_CHECK;
-/* A whole response to what was allowed and did not come about: 502 or 504, with the reason. Says
- * nothing of a policy, so that nobody looks for a rule to change. */
+/* A complete response to an allowed request that failed: 502 or 504, with the reason. It does not
+ * mention a policy: no rule needs a change. */
 int deny_write_failed(struct wr *wr, const struct deny *d, uint16_t status, bool json, bool is_head,
 	bool close) MUST_CHECK;
 /* A whole response to CONNECT; the connection ends after it. */

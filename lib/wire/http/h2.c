@@ -117,8 +117,7 @@ void h2_add(struct h2_block *b, struct slice name, struct slice value)
 		fail_h2(b, 431, "the head or the trailers are too large");
 }
 
-/* Crumbs of a cookie are one field to everybody else (RFC 9113, 8.2.3): it stands where the
- * first was. */
+/* Cookie crumbs are joined into one field (RFC 9113, 8.2.3), at the position of the first. */
 static void join_cookies(struct h2_block *b)
 {
 	struct http_headers *list = &b->headers;
@@ -194,8 +193,7 @@ static void take_pseudo(struct h2_block *b, struct http_req *req)
 		take_target(b, req);
 }
 
-/* HTTP/2's :authority is what HTTP/1.1 says in Host. Where both came canon_make_req compares
- * them. */
+/* HTTP/2's :authority is HTTP/1.1's Host. If both are present, canon_make_req compares them. */
 static void add_host(struct h2_block *b, const struct http_req *req)
 {
 	struct http_headers *list = &b->headers;

@@ -3,13 +3,13 @@
  * h2 - HTTP/2's fields and a canonical message, both ways; no frames, no compression.
  *
  * How      The caller gives each field of a header block, as it was decoded, to h2_add; h2_take_req
- *          makes a struct http_req of it as http1 would have read it, so that canon_make_req goes
- *          on from there. h2_take_trailers does the same for the block behind a body. The other
- *          way h2_put_resp and h2_put_trailers list the fields of an answer.
- *          The first fault stays: a block is fed to its end and then refused as a whole.
- * Trust    Eats hostile fields: what HTTP/1.1 would read in another way than HTTP/2 (a line end in
- *          a value, a colon in a name, a second length) is refused here and not left to the
- *          decoder. Runs in edge. Holds no secret.
+ *          converts it to a struct http_req as http1 would have read it, for canon_make_req.
+ *          h2_take_trailers does the same for the block after a body. The other way h2_put_resp and
+ *          h2_put_trailers list the fields of an answer. The first fault stays: a block is fed to
+ *          its end and then rejected.
+ * Trust    Parses untrusted fields: what HTTP/1.1 would read differently from HTTP/2 (a line end in
+ *          a value, a colon in a name, a second length) is rejected here. Runs in edge. Holds no
+ *          secret.
  * Owns     Nothing: text is copied into the caller's arena, of HTTP_ARENA_SIZE.
  * Limits   HTTP_MAX_* of canon.h, H2_MAX_FIELDS. Over a limit: 431.
  * Never    I/O. Gives a field of the connection or of framing on.
@@ -21,7 +21,7 @@
 
 /* As sent: a cookie may come in many crumbs. After they are joined HTTP_MAX_HEADERS counts. */
 #define H2_MAX_FIELDS 256
-/* What a field counts for besides its bytes, as in SETTINGS_MAX_HEADER_LIST_SIZE. */
+/* The size of a field in addition to its bytes, as in SETTINGS_MAX_HEADER_LIST_SIZE. */
 #define H2_FIELD_COST 32
 
 enum h2_pseudo { H2_METHOD, H2_SCHEME, H2_PATH, H2_AUTHORITY, H2_N_PSEUDO };
@@ -52,7 +52,7 @@ int h2_take_req(
 int h2_take_trailers(
 	struct h2_block *b, struct http_headers *ret, struct http_fault *fault) MUST_CHECK;
 
-/* Fields of an answer, with the few texts that are made for it. */
+/* Fields of a response, with the texts generated for it. */
 struct h2_fields {
 	struct http_header list[HTTP_MAX_HEADERS + HTTP_SPARE_HEADERS + 2];
 	size_t n;
@@ -63,6 +63,5 @@ struct h2_fields {
  * where it is. */
 int h2_put_resp(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;
 int h2_put_trailers(const struct http_headers *trailers, struct h2_fields *ret) MUST_CHECK;
-/* A refusal of our own (deny.h), as http1 has read it: not canonical, since its Proxy-Status is
- * for the peer alone. */
+/* A refusal of deny.h, as http1 has read it: not canonical: its Proxy-Status is for the peer. */
 int h2_put_refusal(const struct http_resp *resp, struct h2_fields *ret) MUST_CHECK;

@@ -42,8 +42,7 @@ void h2_resp_add(struct h2_resp *r, struct slice name, struct slice value)
 	h2_add(&r->block, name, value);
 }
 
-/* As in HTTP/1.1: what an interim answer, 204, 304 or the answer to HEAD says of a length is
- * about nothing. */
+/* As in HTTP/1.1: the length of an interim response, 204, 304 or after HEAD has no meaning. */
 static void take_body(struct h2_resp *r, bool was_head, bool ended, struct http_resp *resp)
 {
 	struct http_body *body = &resp->body;

@@ -4,10 +4,10 @@
  * answer.
  *
  * How      h2_resp_put_req lists what goes to a server. The other way the caller gives each field
- *          of a header block to h2_resp_add; h2_resp_take makes a struct http_resp of it as http1
- *          would have read it, so that canon_make_resp goes on from there. Trailers of an answer
- *          are read with h2_begin_trailers of h2.h.
- * Trust    Eats fields of a hostile server. Runs in origin. Fields of a request may hold a
+ *          of a header block to h2_resp_add; h2_resp_take converts it to a struct http_resp as
+ *          http1 would have read it, for canon_make_resp. Trailers of an answer are read with
+ *          h2_begin_trailers of h2.h.
+ * Trust    Parses untrusted fields of a server. Runs in origin. Fields of a request may hold a
  *          credential: they are not copied.
  * Owns     Nothing: text is copied into the caller's arena, of HTTP_ARENA_SIZE.
  * Limits   HTTP_MAX_* of canon.h, H2_MAX_FIELDS of h2.h.
@@ -20,7 +20,7 @@
 
 struct h2_resp {
 	struct h2_block block;
-	uint16_t status; /* 0: not said yet */
+	uint16_t status; /* 0: not received yet */
 };
 
 void h2_resp_begin(struct h2_resp *r, struct arena *arena);
@@ -30,14 +30,14 @@ void h2_resp_add(struct h2_resp *r, struct slice name, struct slice value);
 int h2_resp_take(struct h2_resp *r, bool was_head, bool ended, struct http_resp *ret,
 	struct http_fault *fault) MUST_CHECK;
 
-/* Fields of a request, with the few texts that are made for it. */
+/* Fields of a request, with the texts generated for it. */
 struct h2_req_fields {
 	struct http_header list[HTTP_MAX_HEADERS + HTTP_SPARE_HEADERS + 8];
 	size_t n;
 	char length[24];
 };
 
-/* Text of :path and :authority is made in the arena. -EINVAL when the request is not canonical,
- * or one that HTTP/2 does not have (CONNECT, a websocket); -ENOBUFS. */
+/* Text of :path and :authority is in the arena. -EINVAL when the request is not canonical, or one
+ * that HTTP/2 does not have (CONNECT, a websocket); -ENOBUFS. */
 int h2_resp_put_req(
 	const struct http_req *req, struct arena *arena, struct h2_req_fields *ret) MUST_CHECK;

@@ -89,7 +89,7 @@ static enum http1_state state_after_head(const struct http1 *h)
 }
 
 /* A 1xx head is followed by another head; everything but the count starts again. The arena is kept
- * until the answer is whole, so that what was yielded stays valid. */
+ * until the response is complete, so that yielded slices stay valid. */
 static void begin_after_informational(struct http1 *h)
 {
 	struct http_resp yielded = h->resp;
@@ -209,7 +209,7 @@ static enum step (*const states[])(struct http1 *, struct slice *, struct http1_
 };
 static_assert(ARRAY_LEN(states) == HTTP1_N_STATES, "one function per state");
 
-/* Every step that says STEP_AGAIN has eaten bytes or left the state, so this ends. */
+/* Every step that returns STEP_AGAIN has read bytes or left the state, so this ends. */
 bool http1_read(struct http1 *h, struct slice *in, struct http1_event *ret)
 {
 	enum step step;

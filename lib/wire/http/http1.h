@@ -2,15 +2,16 @@
 /*
  * http1 - HTTP/1.1 requests and responses, bytes in, events out.
  *
- * How      http1_read eats bytes and yields events: HEAD, DATA slices, END with trailers, or ERROR.
- *          Every byte is read twice: a byte gate of ours decides where lines, chunks and the
+ * How      http1_read reads bytes and yields events: HEAD, DATA slices, END with trailers, or
+ *          ERROR. Every byte is read twice: our own scanner decides where lines, chunks and the
  *          message end, llhttp (strict, no lenient flag) reads the same bytes, and when the two do
- *          not find the same method, target, headers, framing and data, the message is refused.
- *          One message at a time: bytes behind it stay unread until http1_next.
- * Trust    Eats hostile bytes. Runs in edge (guest side) and egress (origin side). Holds no secret.
+ *          not find the same method, target, headers, framing and data, the message is refused. One
+ *          message at a time: bytes after it stay unread until http1_next.
+ * Trust    Parses untrusted input. Runs in edge (guest side) and egress (origin side). Holds no
+ *          secret.
  * Owns     Nothing on the heap; what it yields points into the caller's arena, DATA into the input.
  * Limits   HTTP_MAX_* of canon.h, HTTP1_MAX_*. Over a limit: ERROR, and the reader is dead.
- * Never    Forwards a raw head. Callers go on with canon_make_req and canon_make_resp.
+ * Never    Forwards a raw head. Callers use canon_make_req and canon_make_resp.
  * See      http1_test.c, http1_fuzz.c, tests/proxy/smuggling.wire
  */
 #pragma once
@@ -54,7 +55,7 @@ struct http1 {
 	enum http1_side side;
 	enum http1_state state;
 	struct arena *arena;
-	struct http1_twin *twin; /* llhttp and what it has said, in the arena */
+	struct http1_twin *twin; /* llhttp and its results, in the arena */
 	struct http_fault fault;
 
 	uint8_t *lines; /* head or trailers so far */
@@ -79,7 +80,7 @@ void http1_init_requests(struct http1 *h, struct arena *arena);
 void http1_init_response(struct http1 *h, struct arena *arena, const struct http_req *req);
 /* Requests, after END: makes ready for the next one; the arena must be empty. */
 void http1_next(struct http1 *h, struct arena *arena);
-/* Eats from the front of *in. True with an event (call again), false when it needs more bytes or
+/* Reads from the front of *in. True with an event (call again), false when it needs more bytes or
  * waits for http1_next. After ERROR always ERROR. */
 bool http1_read(struct http1 *h, struct slice *in, struct http1_event *ret);
 /* The peer has ended its side. True with END or ERROR when a message was under way. */

@@ -55,7 +55,7 @@ static int gather_framing(struct http1 *h, const struct http_headers *headers, s
 	return 0;
 }
 
-/* The one place that decides how long a message is. NONE when nothing was said. */
+/* The one place that decides how long a message is. NONE without framing headers. */
 static int take_body(struct http1 *h, const struct said *said, bool http10, struct http_body *ret)
 {
 	*ret = (struct http_body){.kind = HTTP_BODY_NONE};

@@ -69,8 +69,8 @@ static int keep_lines(struct http1 *h, struct slice bytes, size_t max)
 	return 0;
 }
 
-/* The start line is judged before any byte behind it: who speaks another protocol may never send an
- * empty line, and the verdict must not depend on how the bytes were cut. */
+/* The start line is checked before any byte after it: a client of another protocol may never send
+ * an empty line, and the result must not depend on how the bytes are split. */
 static int check_first(struct http1 *h)
 {
 	if (h->state != HTTP1_IN_HEAD || h->has_start || h->n_start == 0)

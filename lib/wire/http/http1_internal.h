@@ -19,8 +19,7 @@ int http1_parse_trailers(struct http1 *h);
 int http1_frame_req(struct http1 *h);
 int http1_frame_resp(struct http1 *h);
 
-/* http1_chunk.c: eats chunk framing bytes. 1 when the state is to be looked at again, 0 for
- * more. */
+/* http1_chunk.c: reads chunk framing bytes. 1 if the state is to be checked again, 0 for more. */
 int http1_chunk_line(struct http1 *h, struct slice *in);
 int http1_chunk_end(struct http1 *h, struct slice *in);
 
@@ -33,5 +32,5 @@ int http1_twin_data(struct http1 *h, struct slice bytes);
 int http1_twin_trailers(struct http1 *h);
 /* The message is over: llhttp must think so too. */
 int http1_twin_end(struct http1 *h, bool at_eof);
-/* The front of *in, at most n bytes; *in goes behind it. */
+/* The front of *in, at most n bytes; *in moves after it. */
 struct slice http1_take(struct slice *in, uint64_t n);

@@ -117,7 +117,7 @@ static int feed_twin(struct http1 *h, struct slice bytes)
 		return http1_fail(h, 400, DISAGREE);
 	if (e == HPE_INVALID_METHOD)
 		return http1_fail(h, 501, "unknown method");
-	/* The pause says that what follows is not HTTP; we stop there by ourselves. */
+	/* The pause reports that the following bytes are not HTTP; our scanner stops there too. */
 	if (e != HPE_OK && !(e == HPE_PAUSED_UPGRADE && t->complete))
 		return http1_fail(h, 400, "invalid HTTP");
 	return 0;
@@ -141,7 +141,7 @@ static bool is_same_start(const struct http1 *h)
 	       slice_eq_str(h->req.method, llhttp_method_name((llhttp_method_t)t->parser.method));
 }
 
-/* An answer without content may have framing headers that count for nothing. */
+/* An answer without content may have framing headers without meaning. */
 static bool is_same_framing(const struct http1 *h)
 {
 	const struct http_body *body = h->side == HTTP1_REQUESTS ? &h->req.body : &h->resp.body;

@@ -13,7 +13,7 @@ static unsigned head_size(const struct ws *w)
 	return len == 127 ? 10 : len == 126 ? 4 : 2;
 }
 
-/* The head is whole. */
+/* The head is complete. */
 static int take_length(struct ws *w)
 {
 	uint64_t n = w->n_head == 2 ? w->head[1] & 0x7f : 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ws - frames of a WebSocket as a server sends them: what was never agreed on is refused.
+ * ws - checks WebSocket frames of a server: what was not negotiated is rejected.
  *
- * How      ws_check goes through the bytes as they come, from the first one behind the 101, and
- *          keeps only where it is in a frame. A frame is refused when it is masked (only clients
- *          mask), when it has one of the bits RSV1 to RSV3 (extensions, which are never offered),
- *          or a length that is too long.
- * Trust    Eats bytes of a server that may be hostile, in sbx-origin.
- * Never    Looks into the payload, or at the order of frames. Does no I/O.
+ * How      ws_check reads the bytes as they come, from the first one after the 101, and keeps only
+ *          its position in a frame. A frame is refused when it is masked (only clients mask), when
+ *          it has one of the bits RSV1 to RSV3 (extensions, which are never offered), or a length
+ *          that is too long.
+ * Trust    Input: untrusted bytes of a server. Runs in sbx-origin.
+ * Never    Parses the payload, or checks the order of frames. Does no I/O.
  * See      RFC 6455 section 5.2, ws_test.c, ws_fuzz.c
  */
 #pragma once

@@ -158,7 +158,7 @@ static int read_type(struct tar_reader *r, struct err *err)
 	return err_set(err, -EBADMSG, "the archive has an entry of an unknown type");
 }
 
-/* What extensions said counts more than the header. */
+/* Extensions override the header. */
 static void apply_overrides(struct tar_reader *r)
 {
 	struct tar_entry *e = &r->entry;

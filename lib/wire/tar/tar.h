@@ -2,11 +2,11 @@
 /*
  * tar - tar headers and bodies, bytes in, events out; and the same for writing.
  *
- * How      tar_read eats bytes of an archive and yields events: an entry, pieces of its body, the
+ * How      tar_read reads bytes of an archive and yields events: an entry, pieces of its body, the
  *          end. Names longer than ustar's, sizes over 8 GiB and parts of a second come in pax
  *          records, which tar_read takes in and tar_write_entry puts out; GNU's long names and
  *          binary numbers are read too.
- * Trust    Eats hostile bytes: a guest's archive on the host. Runs in sbx and in sbx-guest.
+ * Trust    Parses untrusted input: a guest's archive on the host. Runs in sbx and in sbx-guest.
  * Owns     Nothing on the heap. Body slices point into the caller's input.
  * Limits   TAR_MAX_PATH, TAR_MAX_EXT. Over a limit, a wrong checksum, a negative size, a sparse
  *          file, an unknown kind: -EBADMSG, and the reader is dead.

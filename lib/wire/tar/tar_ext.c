@@ -8,7 +8,7 @@ static int bad_ext(struct err *err, const char *what)
 	return err_set(err, -EBADMSG, "the archive has an invalid extension record: %s", what);
 }
 
-/* Digits only; nothing behind them. */
+/* Digits only; nothing after them. */
 static int to_u64(struct slice s, uint64_t *ret)
 {
 	uint64_t v = 0;

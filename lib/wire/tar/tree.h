@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tree - a file or a folder with all in it, to and from a tar stream. Blocking.
+ * tree - a file or a directory with all in it, to and from a tar stream. Blocking.
  *
  * How      tree_pack_path and tree_unpack_path are the two halves of `sbx cp`, with the directory
- *          rules of docker cp; one runs in sbx, the other as a builtin of sbx-guest. The first
- *          name of every entry (the top) is "." or the source's own name, and the receiver gives
- *          it the name that the person asked for: the sender cannot choose where things land.
- * Trust    Unpacking reads hostile archives. Every name is opened beneath the destination with
+ *          rules of docker cp; one runs in sbx, the other as a builtin of sbx-guest. The first name
+ *          of every entry (the top) is "." or the source's own name, and the receiver gives it the
+ *          name that the user requested: the sender cannot choose the destination.
+ * Trust    Unpacking reads untrusted archives. Every name is opened beneath the destination with
  *          openat2 (no symlink, no magic link, no mount escapes); absolute names and `..` are
- *          refused; symlinks are made and never followed; a hard link may only point to a file that
- *          this same unpacking made, and is made from the descriptor that was checked; devices,
- *          fifos and sockets are refused; what is there is unlinked, never written through.
+ *          refused; symlinks are created and never followed; a hard link may only point to a file
+ *          that this unpacking created, and is created from the checked descriptor; devices, fifos
+ *          and sockets are rejected; an existing file is unlinked, never written through.
  * Owns     The fds it opens. in_fd, out_fd and dirfd stay the caller's.
  * Limits   TREE_MAX_DEPTH, TREE_MAX_ENTRIES, TREE_MAX_DIR_BYTES, tree_guard.reserve.
  * Never    Follows a symlink inside the tree, in either direction; -L is for the source itself.
@@ -23,7 +23,7 @@
 
 #define TREE_MAX_DEPTH 128
 #define TREE_MAX_ENTRIES (4u << 20)
-#define TREE_MAX_DIR_BYTES (64u << 20) /* remembered folder names, for their modes and times */
+#define TREE_MAX_DIR_BYTES (64u << 20) /* remembered directory names, for their modes and times */
 
 enum tree_flags {
 	TREE_FOLLOW = 1, /* pack: if the source itself is a symlink, take what it points to */
@@ -32,10 +32,10 @@ enum tree_flags {
 
 struct tree_count {
 	uint64_t files, dirs, links, bytes;
-	uint64_t skipped; /* pack: sockets, fifos and devices are left out */
+	uint64_t skipped; /* pack: sockets, fifos and devices are skipped */
 };
 
-/* What an archive may not do to the receiver. */
+/* Limits of the receiver for an archive. */
 struct tree_guard {
 	/* Files and directories: no name that the archive chooses is in or at one of them. */
 	const struct stat *closed;
@@ -55,17 +55,17 @@ int tree_unpack(int in_fd, int dirfd, const char *name, unsigned flags, struct t
  * (the top is "."). */
 int tree_pack_path(const char *path, unsigned flags, int out_fd, struct tree_count *ret_n,
 	struct err *err) MUST_CHECK;
-/* As tree_pack_path, with `path` beneath `root` and no symbolic link on the way followed, nor
- * the last component with TREE_FOLLOW or a slash behind it: -ELOOP. */
+/* As tree_pack_path, with `path` beneath `root` and no symbolic link on the way followed, nor the
+ * last component with TREE_FOLLOW or a slash after it: -ELOOP. */
 int tree_pack_beneath(int root, const char *path, unsigned flags, int out_fd,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
-/* Unpacks as `docker cp` would: into `path` under the name `as` when that is a folder (as "." or
- * NULL: its contents), else as `path` itself. The folder above `path` must be there. */
+/* Unpacks as `docker cp` would: into `path` under the name `as` when that is a directory (as "." or
+ * NULL: its contents), else as `path` itself. The directory above `path` must be there. */
 int tree_unpack_path(int in_fd, const char *path, const char *as, unsigned flags,
 	struct tree_count *ret_n, struct err *err) MUST_CHECK;
 /* As tree_unpack_path, with `path` beneath `root` and no symbolic link on the way followed:
  * -ELOOP. A link in the place of a file is replaced. root -1: `path` as it is, links and all. */
 int tree_unpack_guarded(int in_fd, int root, const char *path, const char *as,
 	const struct tree_guard *guard, struct tree_count *ret_n, struct err *err) MUST_CHECK;
-/* The name a copy of `path` gets inside a folder: its last part, "." for "x/.", "/" and "..". */
+/* The name a copy of `path` gets inside a directory: its last part, "." for "x/.", "/" and "..". */
 void tree_base_name(const char *path, char *buf, size_t size);

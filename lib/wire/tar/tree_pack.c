@@ -159,7 +159,7 @@ static int pack_dir(struct pack *p, int fd, const char *name, const struct stat 
 	return pack_children(p, fd, name, depth, err);
 }
 
-/* Opens first and looks then, so that what was looked at is what is sent. */
+/* Opens first and checks then, so that the checked file is the one that is sent. */
 static int pack_any(struct pack *p, int dirfd, const char *base, const char *name, int follow,
 	unsigned depth, struct err *err)
 {
@@ -184,7 +184,7 @@ static int pack_any(struct pack *p, int dirfd, const char *base, const char *nam
 	return pack_file(p, fd, name, &st, err);
 }
 
-/* A single fifo or device asked for by name is an error, inside a folder it is only left out. */
+/* A single fifo or device named by the user is an error; inside a directory it is skipped. */
 static int check_top(int dirfd, const char *name, unsigned flags, struct err *err)
 {
 	struct stat st;
@@ -215,7 +215,7 @@ static int pack_tree(int dirfd, const char *name, unsigned flags, int out_fd,
 	return r;
 }
 
-/* "." for what is in the folder itself. */
+/* "." for what is in the directory itself. */
 static void split_source(
 	const char *path, char clean[TAR_MAX_PATH], char dir[TAR_MAX_PATH], char base[TAR_MAX_PATH])
 {

@@ -11,11 +11,11 @@
 #include "lib/base/mem.h"
 
 #define UNPACK_BUFFER (128u << 10)
-#define UNPACK_MAX_TRAIL (1u << 20)  /* bytes behind the end that are read and thrown away */
+#define UNPACK_MAX_TRAIL (1u << 20)  /* bytes after the end that are read and discarded */
 #define UNPACK_ROOM_EVERY (4u << 20) /* bytes between two checks of the free space */
-#define UNPACK_ENTRY_ROOM 4096	     /* bytes that an entry counts for without its data */
+#define UNPACK_ENTRY_ROOM 4096	     /* size of an entry without its data */
 
-/* A folder that this unpacking made: it gets its mode and time when nothing more goes into it. */
+/* A directory that this process created: it gets mode and time when it is complete. */
 struct made_dir {
 	char *path;
 	uint32_t mode, uid, gid;
@@ -129,7 +129,7 @@ static bool is_closed(const struct unpack *u, int at, const char *name)
 	return false;
 }
 
-/* Opens the next folder on the way, making it when the archive did not mention it. */
+/* Opens the next directory on the way, making it when the archive did not mention it. */
 static int step_into(int at, const char *part)
 {
 	int fd = tree_open_beneath(at, part, O_PATH | O_DIRECTORY);
@@ -141,7 +141,7 @@ static int step_into(int at, const char *part)
 	return tree_open_beneath(at, part, O_PATH | O_DIRECTORY);
 }
 
-/* Opens the folder above u->path, part by part: none of them may be a link. */
+/* Opens the directory above u->path, part by part: none of them may be a link. */
 static int open_parent(struct unpack *u, const char **ret_base, struct err *err)
 {
 	AUTO_CLOSE int fd = fcntl(u->dirfd, F_DUPFD_CLOEXEC, 0);
@@ -195,7 +195,7 @@ static int remember_dir(struct unpack *u, const struct tar_entry *e, struct err 
 	return 0;
 }
 
-/* A folder that was there before keeps its mode: the archive has no say over it. */
+/* An existing directory keeps its mode: the archive does not change it. */
 static int make_dir(struct unpack *u, struct err *err)
 {
 	AUTO_CLOSE int parent = -1, there = -1;
@@ -338,7 +338,7 @@ static int make_hardlink(struct unpack *u, struct err *err)
 	return 0;
 }
 
-/* Whether the file system has room for `n` bytes more; looked at now and then. */
+/* Whether the file system has room for `n` more bytes; checked at intervals. */
 static int check_room(struct unpack *u, uint64_t n, struct err *err)
 {
 	struct statvfs v;
@@ -442,7 +442,7 @@ static int eat_unpack(struct unpack *u, struct slice in, struct err *err)
 	}
 }
 
-/* From the last to the first, so that a closed folder closes after what is in it. */
+/* From the last to the first, so that a closed directory closes after what is in it. */
 static int finish_dirs(struct unpack *u, struct err *err)
 {
 	for (size_t i = u->n_dirs; i-- > 0;) {
@@ -541,7 +541,7 @@ static int open_dest(const struct unpack *u, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What is at the destination already. A directory was not opened, so it is behind a link. */
+/* The existing destination. A directory was not opened, so it is reached through a link. */
 static int look_at(struct unpack *u, int parent, const char *base, struct err *err)
 {
 	struct stat st;
@@ -554,7 +554,7 @@ static int look_at(struct unpack *u, int parent, const char *base, struct err *e
 	return 0;
 }
 
-/* The folder above a destination that is not a folder yet, and what it will be called. */
+/* The directory above a destination that is not a directory yet, and what it will be called. */
 static int open_above(struct unpack *u, const char *path, char *name, size_t size, struct err *err)
 {
 	char dir[TAR_MAX_PATH], clean[TAR_MAX_PATH];

@@ -207,8 +207,7 @@ static void eat_message(struct hello_reader *r, struct rd *piece)
 	}
 }
 
-/* Bytes of a record's head are judged as they come: the first two say whether this is TLS at
- * all. */
+/* Bytes of a record's head are checked as they come: the first two show whether this is TLS. */
 static void eat_record_head(struct hello_reader *r, uint8_t byte)
 {
 	static const uint8_t expected[] = {RECORD_HANDSHAKE, 3};

@@ -2,21 +2,20 @@
 /*
  * hello - the ClientHello at the start of a TLS connection: bytes in, names and versions out.
  *
- * How      hello_feed eats the connection's first bytes in pieces of any size: records, the
+ * How      hello_feed reads the connection's first bytes in pieces of any size: records, the
  *          handshake message inside them however it is cut, its extensions. It keeps only what it
  *          reports, about a kilobyte; the caller keeps the bytes to pass them on. After HELLO_DONE
- *          the struct hello is complete; every other end is final too.
- * Trust    Eats hostile bytes. Runs in edge. Holds no secret. What it reports is what the client
- *          claims: the name is raw (case, a dot at the end, NUL) and must be made canonical first.
+ *          the struct hello is complete; every other result is final too.
+ * Trust    Parses untrusted input. Runs in edge. Holds no secret. What it reports is what the
+ *          client claims: the name is raw (case, a dot at the end, NUL) and must be made canonical
+ *          first.
  * Owns     Nothing on the heap.
- * Limits   HELLO_MAX_*. Over a limit: HELLO_BAD, and hello_why says which.
- * Never    Answers, decrypts, or takes a second name or a second extension of one kind.
- * ECH      An encrypted_client_hello of type outer hides the name that is really wanted. Clients
- * send
- *          random bytes in its place when they have no key (GREASE), made so that nobody on the way
- *          can tell the two apart; nor can we. So HELLO_ECH_OUTER means that the name is not
- *          proven, and a connection whose TLS is not opened by us must be refused
- *          (hello_hides_name). Our DNS gives nobody a key (proto/PROTOCOL.dns).
+ * Limits   HELLO_MAX_*. Above a limit: HELLO_BAD, and hello_why names it.
+ * Never    Answers, decrypts, or accepts a second name or a duplicate extension.
+ * ECH      An encrypted_client_hello of type outer hides the real name. Clients without a key send
+ *          random bytes in its place (GREASE), which cannot be distinguished from it. So
+ *          HELLO_ECH_OUTER means that the name is not proven, and a connection whose TLS is not
+ *          intercepted must be denied (hello_hides_name). Our DNS returns no keys.
  * See      hello_test.c, hello_fuzz.c
  */
 #pragma once
@@ -34,7 +33,7 @@
 enum hello_state {
 	HELLO_NEED_MORE,
 	HELLO_DONE,
-	HELLO_NOT_TLS, /* the first bytes are no handshake record */
+	HELLO_NOT_TLS, /* the first bytes are not a handshake record */
 	HELLO_BAD,     /* TLS, but not a ClientHello that we accept */
 };
 
@@ -60,7 +59,7 @@ enum hello_ech {
 
 struct hello {
 	uint16_t legacy_version;
-	uint16_t versions[HELLO_MAX_VERSIONS]; /* supported_versions, GREASE values left out */
+	uint16_t versions[HELLO_MAX_VERSIONS]; /* supported_versions, without GREASE values */
 	uint8_t n_versions;
 	bool has_name;
 	uint8_t name[HELLO_MAX_NAME];
@@ -69,7 +68,7 @@ struct hello {
 	uint16_t n_alpn;
 	enum hello_ech ech;
 	bool early_data, psk;
-	bool ticket; /* a session_ticket that is not empty: an older session is to go on */
+	bool ticket; /* a session_ticket that is not empty: resumes an older session */
 };
 
 /* Where the reader stands; everything below `why` is its own. */
@@ -85,14 +84,14 @@ struct hello_reader {
 	uint8_t n_head;
 	uint16_t n_got, want;	     /* bytes of the field being collected */
 	uint32_t skip;		     /* bytes to pass over before the next field */
-	uint16_t ext_type, ext_rest; /* the extension, and its bytes behind the field */
+	uint16_t ext_type, ext_rest; /* the extension, and its bytes after the field */
 	uint16_t n_seen;
 	uint16_t seen[HELLO_MAX_EXTENSIONS];
 	uint8_t field[512];
 };
 
 void hello_init(struct hello_reader *r);
-/* Eats a piece and says where it stands. Bytes after HELLO_DONE are not looked at. */
+/* Reads a piece and returns the state. Bytes after HELLO_DONE are not read. */
 enum hello_state hello_feed(struct hello_reader *r, struct slice in);
 /* For people: why it is HELLO_BAD. */
 const char *hello_why_text(enum hello_why why);
@@ -102,5 +101,5 @@ static inline struct slice hello_name(const struct hello *h)
 	return slice_of(h->name, h->n_name);
 }
 
-/* The name may not be the one that is really asked for. */
+/* The name may differ from the real one. */
 bool hello_hides_name(const struct hello *h);

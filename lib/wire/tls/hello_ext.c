@@ -67,7 +67,7 @@ static enum hello_why parse_alpn(struct hello *h, struct slice data)
 	return HELLO_E_NONE;
 }
 
-/* 0x0a0a, 0x1a1a ... 0xfafa: values that clients send so that servers go on ignoring unknown
+/* 0x0a0a, 0x1a1a ... 0xfafa: values that clients send so that servers keep ignoring unknown
  * ones. */
 static bool is_grease(uint16_t v)
 {

@@ -19,5 +19,5 @@ static inline uint16_t rd_be16(struct rd *rd)
 /* How many bytes of an extension must be collected for hello_ext_parse; the others are passed
  * over. */
 size_t hello_ext_wanted(uint16_t type, size_t n);
-/* HELLO_E_NONE, or what is wrong. n is the length of the whole extension, data what was wanted. */
+/* HELLO_E_NONE, or the fault. n is the length of the whole extension, data the collected part. */
 enum hello_why hello_ext_parse(struct hello *h, uint16_t type, size_t n, struct slice data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * retry - whether a TLS server asks for a second ClientHello, and what that ClientHello says.
+ * retry - detects the request of a TLS server for a second ClientHello, and reads it.
  *
  * How      A TLS 1.3 server may answer the first ClientHello with HelloRetryRequest (RFC 8446,
  *          4.1.4). The client then sends a second ClientHello in the clear, and servers take the
@@ -9,8 +9,9 @@
  *          not. The caller holds the client's bytes back until the answer is known. After
  *          RETRY_ASKED it gives them to retry_feed_client: records of ChangeCipherSpec, alerts and
  *          early data may pass, the first handshake record begins the second ClientHello.
- * Trust    Eats hostile bytes of client and server. Runs in edge. Holds no secret. A server that
- *          cooperates with the client can hide its request; such a server needs no second name.
+ * Trust    Parses untrusted input of client and server. Runs in edge. Holds no secret. A server
+ *          that cooperates with the client can hide its request; such a server needs no second
+ *          name.
  * Owns     Nothing on the heap.
  * Limits   Constant memory. The second ClientHello has the limits of hello.h.
  * See      retry_test.c, retry_fuzz.c

@@ -78,8 +78,7 @@ static nghttp2_option *make_options(const struct wire *w)
 	nghttp2_option_set_max_settings(opt, 16);
 	nghttp2_option_set_max_outbound_ack(opt, 256);
 	nghttp2_option_set_stream_reset_rate_limit(opt, WIRE_JUNK_BURST, WIRE_JUNK_PER_S);
-	/* Types that nobody asked for are skipped without a word; asked for, they can be refused.
-	 */
+	/* nghttp2 skips unregistered types silently; registered types can be rejected. */
 	for (unsigned type = 10; type <= 255; type++)
 		nghttp2_option_set_user_recv_extension_type(opt, (uint8_t)type);
 	return opt;
@@ -157,8 +156,7 @@ static int feed_session(struct wire *w, const uint8_t *p, size_t n)
 }
 
 /* Drops what comes before the client's magic: after a restart of the host's end, bytes of the old
- * connection may still be in the pipe. The magic has one border: "P" of "HTTP" may begin it anew.
- */
+ * connection may still be in the pipe. The "P" of "HTTP" in the magic may begin it again. */
 static int skip_to_preface(struct wire *w, struct slice *bytes)
 {
 	static const char magic[] = NGHTTP2_CLIENT_MAGIC;

@@ -8,11 +8,11 @@
  *          what came, wire_pull gives what is to be sent. Bodies to send are pulled through
  *          ops->pull, so nothing is queued here; received bytes are handed to ops->on_data and the
  *          peer may send more only as wire_consumed is called.
- * Trust    Eats hostile bytes. Runs in edge and guest. Holds no secret.
+ * Trust    Parses untrusted input. Runs in edge and guest. Holds no secret.
  * Owns     The nghttp2 session and a few words per stream; slots are the caller's table indexes.
  * Limits   WIRE_MAX_*, WIRE_*_WINDOW, WIRE_JUNK_*. A peer over a limit: negative errno from
- *          wire_feed or wire_pull, and from then on from every call; wire_error says why.
- * Never    I/O, a clock, a log line, or memory that grows by the peer's wish.
+ *          wire_feed or wire_pull, and from then on from every call; wire_error has the reason.
+ * Never    I/O, a clock, a log line, or memory that a peer can make grow.
  * See      proto/PROTOCOL.wire, wire_test.c, wire_hostile_test.c, wire_fuzz.c
  */
 #pragma once
@@ -24,18 +24,18 @@
 
 #define WIRE_MAX_PATH 64
 #define WIRE_MAX_FRAME 16384
-/* sbx.ctl, where the host asks: few streams, each fast. The window is the unconsumed bytes of one
- * stream: 2.6 ms of a 100 MB/s wire, several times its round trip. The connection's window is given
- * back on receipt, so a stream that nobody reads never stops the others; what is held is bounded by
- * streams times window. */
+/* sbx.ctl, with requests of the host: few streams, each fast. The window is the unconsumed bytes of
+ * one stream: 2.6 ms of a 100 MB/s wire, several times its round trip. The connection's window is
+ * given back on receipt, so a stream without a reader never stops the others; buffered bytes are
+ * limited to streams times window. */
 #define WIRE_MAX_STREAMS 256
 #define WIRE_STREAM_WINDOW (256 * 1024)
-/* sbx.net, where the guest asks: a stream for each connection and each DNS query of the guest. */
+/* sbx.net, with requests of the guest: a stream for each connection and DNS query. */
 #define WIRE_NET_STREAMS 1280
 #define WIRE_NET_WINDOW (64 * 1024)
 #define WIRE_CONN_WINDOW (1024 * 1024)
-/* Frames that move nothing (PING, SETTINGS, RST_STREAM, empty DATA, tiny WINDOW_UPDATE): so many
- * at once, and so many a second. A guest's connections end by a reset now and then. */
+/* Frames that move nothing (PING, SETTINGS, RST_STREAM, empty DATA, tiny WINDOW_UPDATE): a burst,
+ * and a number a second. Connections of a guest sometimes end with a reset. */
 #define WIRE_JUNK_BURST 2000
 #define WIRE_JUNK_PER_S 1000
 /* Frames waiting to be sent that the peer made us queue. */
@@ -71,13 +71,13 @@ struct wire_ops {
 	void (*on_pong)(void *ctx, uint64_t cookie);
 };
 
-/* ops stay the caller's and must outlive the wire. The first bytes to send are there at once. */
+/* ops stay the caller's and must outlive the wire. wire_pull has bytes immediately. */
 struct wire *wire_new(
 	enum wire_role role, enum wire_port port, const struct wire_ops *ops, void *ctx);
 void wire_free(struct wire *w);
 
-/* Takes all the bytes. now_ms is any clock that does not go back; it only meters junk. 0,
- * -EPROTO when the peer broke the protocol or a limit, -ECONNRESET when it said GOAWAY. */
+/* Takes all the bytes. now_ms is any clock that does not go back; it only meters junk. 0, -EPROTO
+ * when the peer broke the protocol or a limit, -ECONNRESET if it sent GOAWAY. */
 int wire_feed(struct wire *w, struct slice bytes, uint64_t now_ms) MUST_CHECK;
 /* Up to n bytes to send: a count, 0 when there is nothing now, or a negative errno. */
 ssize_t wire_pull(struct wire *w, uint8_t *buf, size_t n) MUST_CHECK;
@@ -88,11 +88,11 @@ const char *wire_error(const struct wire *w);
 /* Client: POST path. -EBUSY with as many streams open as the port has, -EINVAL for a bad path,
  * -EPIPE when the ids of this connection are used up or it is broken. */
 int wire_open(struct wire *w, const char *path, uint32_t slot, uint32_t *ret_id) MUST_CHECK;
-/* Server: the head of the answer; ops->pull is asked for the body afterwards. */
+/* Server: the head of the answer; ops->pull then provides the body. */
 int wire_reply(struct wire *w, uint32_t id, unsigned status) MUST_CHECK;
 /* ops->pull has something again (or the end). */
 void wire_resume(struct wire *w, uint32_t id);
-/* n bytes given to on_data have gone on: the peer may send as many again. */
+/* n bytes given to on_data were consumed: the peer may send as many again. */
 void wire_consumed(struct wire *w, uint32_t id, size_t n);
 /* Ends the stream at once in both directions; no callback for it comes any more. */
 void wire_reset(struct wire *w, uint32_t id);

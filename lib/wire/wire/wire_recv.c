@@ -94,7 +94,7 @@ static bool take_status(struct wire_head *head, struct slice value)
 	return head->status >= 200 && head->status <= 599;
 }
 
-/* Which field it is, 0 when it is none of ours or its value is not the one we use. */
+/* Which field it is, 0 if it is unknown or its value is not the one we use. */
 static unsigned take_field(struct wire *w, struct slice name, struct slice value)
 {
 	if (w->role == WIRE_CLIENT)
@@ -267,8 +267,8 @@ static int on_frame_not_send(
 	return 0;
 }
 
-/* nghttp2 answers a violation with GOAWAY or RST_STREAM and goes on; we do not. Its own resets are
- * told by their code: ours say CANCEL, a body that could not be pulled says INTERNAL_ERROR. */
+/* nghttp2 answers a violation with GOAWAY or RST_STREAM and continues; we do not. Its own resets
+ * have another code: ours have CANCEL, a body that could not be pulled has INTERNAL_ERROR. */
 static int before_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
 	if (frame->hd.type == NGHTTP2_GOAWAY)

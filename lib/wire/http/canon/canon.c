@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-/* Said again from fields of the request or meant for one connection only: never in a canonical
- * list. */
+/* Generated from fields of the request, or for one connection only: never in a canonical list. */
 static const char *const dropped[] = {
 	"connection",
 	"content-length",

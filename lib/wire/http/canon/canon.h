@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * canon - one request or response in its canonical form: read once, checked, said in one way only.
+ * canon - one request or response in canonical form.
  *
- * How      http1_read gives a struct http_req as it was read. canon_make_req settles which host and
- *          port it is for (target, authority, Host and SNI must agree), checks the path and removes
- *          everything that concerned only the connection it came on. What is left is what policy
- *          sees, what crosses to egress (canon_frame.h) and what canon_write_req says to the
- *          origin.
- * Trust    Eats hostile fields. Runs in edge and again in egress, which trusts no field of edge:
- *          see canon_check_req. Holds no secret of its own.
+ * How      http1_read gives a struct http_req as it was read. canon_make_req determines its host
+ *          and port (target, authority, Host and SNI must match), checks the path and removes
+ *          everything that concerned only the connection it came on. The policy sees the result,
+ *          which goes to egress (canon_frame.h) and by canon_write_req to the upstream.
+ * Trust    Parses untrusted fields. Runs in edge and again in egress, which trusts no field of
+ *          edge: see canon_check_req. Handles no secrets.
  * Owns     Nothing: all text is in the arena of the request.
  * Limits   HTTP_MAX_*. A canonical head has at most HTTP_MAX_HEADERS + HTTP_SPARE_HEADERS lines.
  * Never    Forwards a raw head, a framing header of the peer, or a name that was not canonical.
@@ -42,7 +41,7 @@ enum http_form { HTTP_FORM_ORIGIN, HTTP_FORM_ABSOLUTE, HTTP_FORM_AUTHORITY, HTTP
 enum http_scheme { HTTP_SCHEME_HTTP, HTTP_SCHEME_HTTPS };
 
 enum http_body_kind {
-	HTTP_BODY_NONE,	   /* nothing said, nothing there */
+	HTTP_BODY_NONE,	   /* no framing header, no body */
 	HTTP_BODY_LENGTH,  /* exactly `length` bytes, possibly 0 */
 	HTTP_BODY_CHUNKED, /* until the last chunk, with trailers */
 	HTTP_BODY_CLOSE,   /* responses only: until the connection ends */
@@ -52,7 +51,7 @@ enum http_body_kind {
 struct http_body {
 	enum http_body_kind kind;
 	uint64_t length;
-	bool absent; /* said, but not there: the answer to HEAD, and 304 */
+	bool absent; /* declared, but absent: the response to HEAD, and 304 */
 };
 
 struct http_req {
@@ -94,10 +93,10 @@ int canon_refuse(struct http_fault *fault, uint16_t status, const char *why);
 struct canon_name {
 	bool given;
 	struct slice host; /* canonical */
-	uint16_t port;	   /* 0: not said */
+	uint16_t port;	   /* 0: unknown */
 };
 
-/* Who says which host a request is for. `target` is the CONNECT or transparent destination, or the
+/* The sources of a request's host. `target` is the CONNECT or transparent destination, or the
  * absolute target itself on a plain proxy connection. */
 struct canon_names {
 	struct canon_name target, authority, host, sni;
@@ -115,12 +114,12 @@ enum canon_verdict {
 	CANON_N_VERDICTS,
 };
 
-/* Pure. Ports that are not said are the scheme's; in CONNECT a Host without one leaves it open. */
+/* Pure. Missing ports are the scheme's; in CONNECT a Host without a port matches any. */
 enum canon_verdict canon_agree(const struct canon_names *names);
 const char *canon_verdict_text(enum canon_verdict v);
 bool canon_host_is_address(struct slice canonical_host);
 uint16_t canon_default_port(enum http_scheme scheme);
-/* "host", "host:port", "[v6]" or "[v6]:port" in two; *ret_port is 0 when none is said. The host is
+/* "host", "host:port", "[v6]" or "[v6]:port" in two; *ret_port is 0 if there is none. The host is
  * not checked beyond that. */
 int canon_split_authority(struct slice text, struct slice *ret_host, uint16_t *ret_port) MUST_CHECK;
 
@@ -140,15 +139,15 @@ int canon_make_req(struct http_req *req, const struct canon_where *where, struct
 	struct http_fault *fault) MUST_CHECK;
 /* Headers only: what concerned the connection goes. */
 int canon_make_resp(struct http_resp *resp, struct http_fault *fault) MUST_CHECK;
-/* Whether every field is one that canon_make_req could have made; what egress asks first. The host
- * must still be compared with its canonical form. */
+/* Whether canon_make_req could have produced every field; the first check of egress. The host must
+ * still be compared with its canonical form. */
 int canon_check_req(const struct http_req *req) MUST_CHECK;
 int canon_check_resp(const struct http_resp *resp) MUST_CHECK;
 int canon_check_trailers(const struct http_headers *trailers) MUST_CHECK;
 /* Names that a trailer must not have: framing, routing, credentials. */
 bool canon_is_forbidden_trailer(struct slice lower_name);
 
-/* Makes an empty list with room for max; the arena says when there was none. */
+/* Creates an empty list with room for max; the arena is marked as full if there is none. */
 void canon_headers_init(struct http_headers *headers, struct arena *arena, size_t max);
 /* The place of the only header with this name: -ENOENT when there is none, -ENOTUNIQ when there are
  * several. */
@@ -157,7 +156,7 @@ int canon_find_header(
 /* All headers with this name. */
 void canon_remove_header(struct http_headers *headers, const char *lower);
 /* Makes `name: value` the only header of that name: replaces the one, or adds it. -ENOTUNIQ when
- * there are several, -EINVAL for a name or value that may not be set, -ENOBUFS. Takes no copy. */
+ * there are several, -EINVAL for a name or value that must not be set, -ENOBUFS. Takes no copy. */
 int canon_set_header(
 	struct http_headers *headers, struct slice lower, struct slice value) MUST_CHECK;
 
@@ -178,8 +177,8 @@ int canon_check_path(struct slice path) MUST_CHECK;
 int canon_check_query(struct slice query) MUST_CHECK;
 /*
  * The copy that rules match on: escapes of unreserved characters decoded, others in upper case,
- * empty and dot segments resolved. ret_odd says (enum canon_odd) where origins may read the path in
- * another way: a rule that names a path must not allow such a request. The path must have been
+ * empty and dot segments resolved. ret_odd (enum canon_odd) is set if origins may read the path
+ * differently: a rule that names a path must not allow such a request. The path must have been
  * checked.
  */
 int canon_normal_path(struct slice path, struct arena *arena, struct slice *ret,
@@ -193,7 +192,7 @@ enum canon_to { CANON_TO_ORIGIN, CANON_TO_PROXY };
 int canon_write_req(struct wr *wr, const struct http_req *req, enum canon_to to) MUST_CHECK;
 /* Host and port, as in the Host header and in :authority: a default port only if always_port. */
 void canon_write_authority(struct wr *wr, const struct http_req *req, bool always_port);
-/* The head of an answer to the guest; `close` says that the connection ends after it. */
+/* The head of an answer to the guest; `close`: the connection ends after it. */
 int canon_write_resp(struct wr *wr, const struct http_resp *resp, bool close) MUST_CHECK;
 /* Makes the framing one that an HTTP/1.0 guest understands: no chunks. */
 void canon_fit_http10(struct http_resp *resp);

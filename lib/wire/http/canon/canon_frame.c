@@ -29,7 +29,7 @@ void canon_reader_done(struct canon_reader *rd)
 	*rd = (struct canon_reader){.bad = true};
 }
 
-/* 1 when the 8 bytes are there and right. */
+/* 1 if the 8 bytes are complete and valid. */
 static int collect_header(struct canon_reader *rd, struct slice *in, struct canon_frame *ret)
 {
 	struct slice s = slice_take(in, CANON_FRAME_HEADER - rd->n_head);

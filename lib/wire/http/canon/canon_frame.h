@@ -2,11 +2,11 @@
 /*
  * canon_frame - canonical messages between edge and egress: frames of one byte stream, both ways.
  *
- * How      A struct canon_reader eats bytes and gives whole frames, DATA in pieces without a copy.
- *          canon_get_* decode strictly: a field that canon_check_req would not pass, a length that
- *          does not fit, a byte too many, and the peer is dropped. A struct canon_flow follows one
- *          direction of one stream: order of frames, and that as many bytes come as the head said,
- *          because one byte more would be a second request to an origin.
+ * How      A struct canon_reader reads bytes and returns complete frames, DATA in pieces without a
+ *          copy. canon_get_* decode strictly: a field that canon_check_req would not pass, a wrong
+ *          length or an extra byte, and the peer is dropped. A struct canon_flow follows one
+ *          direction of one stream: the order of frames, and that the body has the length of the
+ *          head, because an extra byte would be a second request to an origin.
  * Trust    Egress does not trust edge, and edge not egress. Holds no secret.
  * Owns     A reader owns its collecting buffer, made on first need; canon_reader_done frees it.
  * Limits   CANON_MAX_DATA, CANON_MAX_HEAD, CANON_MAX_END bytes of payload.
@@ -48,7 +48,7 @@ struct canon_reader {
 
 void canon_reader_init(struct canon_reader *rd);
 void canon_reader_done(struct canon_reader *rd);
-/* Eats from the front of *in. 1 with a frame (call again), 0 when *in is used up, -EBADMSG on any
+/* Reads from the front of *in. 1 with a frame (call again), 0 when *in is used up, -EBADMSG on any
  * violation and from then on always. */
 int canon_reader_feed(
 	struct canon_reader *rd, struct slice *in, struct canon_frame *ret) MUST_CHECK;
@@ -82,7 +82,7 @@ struct canon_flow {
 	bool may_switch;
 };
 
-/* All zero is the start. Each gives -EBADMSG when the frame may not come now. */
+/* All zero is the start. Each returns -EBADMSG if the frame is not allowed now. */
 int canon_flow_req(struct canon_flow *f, const struct http_req *req) MUST_CHECK;
 /* Informational heads may come before the answer. */
 int canon_flow_resp(struct canon_flow *f, const struct http_resp *resp) MUST_CHECK;

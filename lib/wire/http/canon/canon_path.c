@@ -16,7 +16,7 @@ static bool is_unreserved(int c)
 	       c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-/* The byte at the front of *s, escapes decoded, and *s goes behind it. -1 for a broken escape. */
+/* The byte at the front of *s, escapes decoded, and *s moves after it. -1 for a broken escape. */
 static int next_byte(struct slice *s, bool *ret_coded)
 {
 	int hi, lo;
@@ -36,7 +36,7 @@ static int next_byte(struct slice *s, bool *ret_coded)
 	return hi < 0 || lo < 0 ? -1 : hi << 4 | lo;
 }
 
-/* The next segment, without its slash; *path goes behind it and is NULL at the end. */
+/* The next segment, without its slash; *path moves after it and is NULL at the end. */
 static struct slice next_segment(struct slice *path)
 {
 	struct slice rest = canon_text_cut(*path, 1, path->n);
@@ -47,7 +47,7 @@ static struct slice next_segment(struct slice *path)
 	return canon_text_cut(rest, 0, n);
 }
 
-/* 1 for ".", 2 for "..", else 0; escapes decoded, and what follows a ";" left out. */
+/* 1 for ".", 2 for "..", else 0; escapes decoded, and text after a ";" ignored. */
 static int count_dots(struct slice segment, bool *ret_semicolon)
 {
 	int dots = 0;

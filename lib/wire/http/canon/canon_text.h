@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * canon_text - which bytes may stand where in a message, and the few things done with such text.
+ * canon_text - the bytes that are allowed in each part of a message, and helpers for such text.
  *
  * How      One table of byte classes, and predicates over slices. The reader (http1.h) and the
- *          checks of the canonical form (canon.h) ask the same table, so they cannot disagree.
- * Trust    Made for hostile bytes. Pure functions; runs in edge and egress.
+ *          checks of the canonical form (canon.h) use the same table, so they always agree.
+ * Trust    Input: untrusted bytes. Pure functions; runs in edge and egress.
  * Owns     Nothing.
  * Never    Depends on the locale, or on a NUL at the end.
  * See      canon_test.c
