@@ -31,7 +31,8 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 	static const char *const texts[ORIGIN_N_OUTCOMES] = {
 		[ORIGIN_DONE] = "answered",
 		[ORIGIN_BAD_REQUEST] = "the request does not match the allowed one",
-		[ORIGIN_DENIED_FOREIGN] = "the request contains a credential of another sandbox",
+		[ORIGIN_DENIED_FOREIGN] =
+			"the request carries a credential that is not the sandbox's placeholder",
 		[ORIGIN_DENIED_METHOD] = "no credential is sent with this method",
 		[ORIGIN_DENIED_REQUEST] = "requests that create or return a credential are blocked",
 		[ORIGIN_NO_CONNECTION] = "no connection",

@@ -97,7 +97,7 @@ struct origin_value {
 enum origin_outcome {
 	ORIGIN_DONE,	       /* the server has answered */
 	ORIGIN_BAD_REQUEST,    /* edge sent what was not allowed */
-	ORIGIN_DENIED_FOREIGN, /* the request contains a credential of another sandbox */
+	ORIGIN_DENIED_FOREIGN, /* the request carries a credential that is not a placeholder */
 	ORIGIN_DENIED_METHOD,  /* TRACE, CONNECT */
 	ORIGIN_DENIED_REQUEST, /* it would create or return a credential */
 	ORIGIN_NO_CONNECTION,  /* SOCKET has the reason */

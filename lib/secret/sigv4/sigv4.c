@@ -104,7 +104,7 @@ static int read_scope(struct slice text, const struct http_req *req,
 	s->service = cut_to(&text, '/');
 	if (check->sentinel.n == 0 || !slice_is_like(id, check->sentinel))
 		return err_set(err, -EBADMSG,
-			"the request is signed with an access key of another sandbox");
+			"the request is signed with an access key that is not the sandbox's placeholder");
 	if (!slice_eq_str(text, "aws4_request") || !is_word(s->region, SIGV4_MAX_WORD, true) ||
 		!is_word(s->service, SIGV4_MAX_WORD, true))
 		return err_set(err, -EBADMSG, "the AWS signature has an invalid scope");

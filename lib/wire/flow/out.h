@@ -51,8 +51,8 @@ void out_consume(struct out *o, size_t n);
 /* 0 if all was sent, -EAGAIN, or an error of the socket; *n_sent grows. */
 int out_flush(struct out *o, int fd, uint64_t *n_sent) MUST_CHECK;
 void out_done(struct out *o);
-/* The first frame of edge, and not one byte behind it: in a tunnel that is the server's. 1 when it
- * is whole, with the kind CANON_N_KINDS if it is malformed; 0 when more is to come; -EPIPE at the
+/* The first frame of edge, and no byte after it: in a tunnel that is the server's. 1 when it is
+ * complete, with the kind CANON_N_KINDS if it is malformed; 0 when more is to come; -EPIPE at the
  * end of the socket. Its payload holds until the next call. */
 int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret) MUST_CHECK;
 /* Sends the rest and ends our direction. Reads what edge still sends and drops it: a close with

@@ -131,7 +131,7 @@ static void own_files_take_the_place_of_shipped_ones(void **state)
 	assert_null(agents_find(&set, "dd")); /* a broken one hides the shipped one */
 	assert_int_equal(set.n_faults, 3);
 	assert_non_null(strstr(set.fault[0], "dd.conf: line 2"));
-	assert_non_null(strstr(set.fault[1], "its name is 'ff'"));
+	assert_non_null(strstr(set.fault[1], "the agent name 'ff'"));
 	assert_non_null(strstr(set.fault[2], "gg.conf is not a regular file"));
 }
 

@@ -237,12 +237,12 @@ static void a_sentinel_has_places(void **state)
 
 static void other_keys_are_refused(void **state)
 {
-	expect_no(GOOD "sentinel AKIASOMEBODYELSES222\n", "of another sandbox");
-	expect_no(GOOD "sentinel \n", "of another sandbox");
-	expect_no(GOOD "sentinel AKIAPROXYMANAGED***\n", "of another sandbox");
-	expect_no(GOOD "sentinel AKIAPROXYMANAGEE****\n", "of another sandbox");
+	expect_no(GOOD "sentinel AKIASOMEBODYELSES222\n", "not the sandbox's placeholder");
+	expect_no(GOOD "sentinel \n", "not the sandbox's placeholder");
+	expect_no(GOOD "sentinel AKIAPROXYMANAGED***\n", "not the sandbox's placeholder");
+	expect_no(GOOD "sentinel AKIAPROXYMANAGEE****\n", "not the sandbox's placeholder");
 	expect_no(S3_KEY S3_AT "sentinel AKIA\n" PRESIGNED("20130524T000000Z", "60"),
-		"of another sandbox");
+		"not the sandbox's placeholder");
 }
 
 static void other_signatures_are_refused(void **state)
