@@ -209,12 +209,13 @@ def test_status_of_one_that_ended_alone(box):
         assert "session 'agent' in sandbox" in t.screen() and f"sbx run {box.name}" in t.screen()
 
 
-def test_hundred_megabytes_while_nobody_looks(box):
+def write_while_nobody_looks(box, size):
+    box.guest("rm -f /tmp/written")
     with terminal(box) as t:
         at_prompt(t)
         before = rss_of_init(box)
         t.line(
-            "sleep 1; head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all-written; touch /tmp/written")
+            f"sleep 1; head -c {size} /dev/zero | tr '\\0' x; echo; echo all-written; touch /tmp/written")
         detach(t)
     deadline = time.monotonic() + 300
     while box.guest("ls /tmp/written 2>/dev/null; true") == "":
@@ -225,6 +226,15 @@ def test_hundred_megabytes_while_nobody_looks(box):
         t.wait_for("all-written")
         t.line("exit 0")
         assert t.wait_end() == 0
+
+
+def test_sixteen_megabytes_while_nobody_looks(box):
+    """Eight times what PID 1 may keep of it."""
+    write_while_nobody_looks(box, 16 << 20)
+
+
+def test_long_hundred_megabytes_while_nobody_looks(box):
+    write_while_nobody_looks(box, 100_000_000)
 
 
 def rss_of_init(box):
