@@ -286,7 +286,7 @@ def test_custom(v):
 @pytest.mark.parametrize("change, why", [
     ({"hosts": ["**"]}, "every host"), ({"hosts": ["10.0.0.0/8"]}, "network"),
     ({"hosts": []}, "missing"),
-    ({"hosts": ["*.com"]}, "labels"), ({"header": "host"}, "carry"), ({"header": "a b"}, "blank"),
+    ({"hosts": ["*.com"]}, "labels"), ({"header": "host"}, "carry"), ({"header": "a b"}, "space"),
     ({"format": "Key"}, "%s"), ({"sentinel": "sk-1234567890"}, "proxy-managed"),
     ({"env": ["lower"]}, "upper"),
     ({"hosts": ["api.anthropic.com"]}, "anthropic"), ({"env": ["GH_TOKEN"]}, "github"),

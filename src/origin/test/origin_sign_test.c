@@ -338,7 +338,7 @@ static void what_cannot_be_signed_is_refused(void **state)
 			ORIGIN_DENIED_FOREIGN},
 		{sign_as(SENTINEL, "sts", "x-amz-security-token: somebody's\n"),
 			"x-amz-security-token", 0, ORIGIN_DENIED_FOREIGN},
-		{sign_as(SENTINEL, "sts", ""), "over 8 MiB", 9 << 20, ORIGIN_CANNOT_SIGN},
+		{sign_as(SENTINEL, "sts", ""), "larger than 8 MiB", 9 << 20, ORIGIN_CANNOT_SIGN},
 		{sign_as(SENTINEL, "s3",
 			 "x-amz-content-sha256: STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD\n"),
 			"SigV4A", 0, ORIGIN_CANNOT_SIGN},
@@ -379,7 +379,7 @@ static void a_body_of_no_said_length_is_bounded(void **state)
 		rig_send_data(fd, piece, sizeof(piece));
 	rig_read_answer(fd, &a);
 	assert_int_equal(a.status, 403);
-	assert_non_null(strstr(a.reason, "over 8 MiB"));
+	assert_non_null(strstr(a.reason, "larger than 8 MiB"));
 	rig_answer_done(&a);
 	(void)close(fd);
 	rig_until_closed(r, 1);
