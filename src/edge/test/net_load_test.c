@@ -347,14 +347,14 @@ static void flood(const char *frame, size_t len, unsigned times, const char *tex
 static void test_floods(void **state)
 {
 	/* Our limit or nghttp2's, whichever is lower. */
-	FLOOD("\0\0\x08\6\0\0\0\0\0whatever", "");			     /* PING */
-	FLOOD("\0\0\0\4\0\0\0\0\0", "");				     /* SETTINGS */
-	FLOOD("\0\0\1\1\0\0\0\0\3\x83\0\0\1\x09\0\0\0\0\3\x86", "not used"); /* CONTINUATION */
-	FLOOD("\0\0\0\0\0\0\0\0\1", "move nothing");			     /* empty DATA */
-	FLOOD("\0\0\x09\1\4\0\0\0\3\x83\x86\x84\x40\1a\1b\xbe", "not used"); /* HPACK */
-	FLOOD("\0\0\4\3\0\0\0\0\3\0\0\0\x08", "protocol");		     /* RST_STREAM, idle */
-	FLOOD("\0\0\4\x08\0\0\0\0\0\0\0\0\1", "move nothing");		     /* WINDOW_UPDATE */
-	FLOOD("\0\0\5\2\0\0\0\0\1\0\0\0\0\1", "not used");		     /* PRIORITY */
+	FLOOD("\0\0\x08\6\0\0\0\0\0whatever", "");				/* PING */
+	FLOOD("\0\0\0\4\0\0\0\0\0", "");					/* SETTINGS */
+	FLOOD("\0\0\1\1\0\0\0\0\3\x83\0\0\1\x09\0\0\0\0\3\x86", "unsupported"); /* CONTINUATION */
+	FLOOD("\0\0\0\0\0\0\0\0\1", "without data");				/* empty DATA */
+	FLOOD("\0\0\x09\1\4\0\0\0\3\x83\x86\x84\x40\1a\1b\xbe", "unsupported"); /* HPACK */
+	FLOOD("\0\0\4\3\0\0\0\0\3\0\0\0\x08", "protocol");     /* RST_STREAM, idle */
+	FLOOD("\0\0\4\x08\0\0\0\0\0\0\0\0\1", "without data"); /* WINDOW_UPDATE */
+	FLOOD("\0\0\5\2\0\0\0\0\1\0\0\0\0\1", "unsupported");  /* PRIORITY */
 }
 
 /* Opens and resets as fast as possible. */
