@@ -129,8 +129,8 @@ int sign_keep(struct origin *o, struct exchange *x, struct slice data)
 
 	if (r == -EFBIG)
 		(void)err_set(&g->why, r,
-			"cannot sign the request again: the body is over %u MiB and no hash of it "
-			"was sent",
+			"cannot sign the request again: the body is larger than %u MiB and its "
+			"hash is missing",
 			SIGV4_MAX_BODY >> 20);
 	else if (r < 0)
 		(void)err_set(&g->why, -EBADMSG, "too many requests are waiting to be signed");
