@@ -90,9 +90,12 @@ static void go_on(struct prove_lane *l, struct prove_item *it)
 		end_item(l, it, NULL);
 }
 
-/* The others of a recovery: tried now, or not at all. */
+/* Releases the probes that a recovery repeats. They run only if its event has happened. */
 static void release_lane(struct prove_lane *l, const struct prove_item *owner, int status)
 {
+	AUTO_FREE char *why = xasprintf("not run again: %s %s", owner->p->id,
+		status == PROVE_STATUS_SKIP ? "was skipped" : "failed");
+
 	for (size_t i = l->first; i < l->end; i++) {
 		struct prove_item *it = &l->items[i];
 
@@ -101,7 +104,7 @@ static void release_lane(struct prove_lane *l, const struct prove_item *owner, i
 		it->phase = PROVE_BEFORE;
 		it->spared = status == PROVE_STATUS_SKIP;
 		if (status != 0)
-			end_item(l, it, "not run again: the preceding event failed");
+			end_item(l, it, why);
 	}
 }
 

@@ -197,6 +197,13 @@ def test_exactly_the_listed_probes_are_skipped(world, full):
                                harness.listed_skips()) == {}
 
 
+def test_a_probe_is_not_repeated_after_a_skipped_event(full):
+    repeated = {p["id"]: p["why"] for p in full[1]["probes"]
+                if p["verdict"] == "skip" and p["id"].startswith("recovery/kill-sbxd+")}
+    assert repeated and set(repeated.values()) == {
+        "not run again: recovery/kill-sbxd was skipped"}
+
+
 def test_a_probe_is_tried_again_while_docker_is_late():
     class World:
         calls = 0
