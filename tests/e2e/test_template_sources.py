@@ -166,10 +166,10 @@ def test_a_password_is_used_only_when_said(home):
 @pytest.mark.parametrize("ref,flags,says", [
     ("debian:12", [], "docker://"),
     ("docker://debian", [], "docker.io/library/debian"),
-    ("docker://registry.example/x:1", ["--plain-http"], "not this machine"),
-    ("docker://127.0.0.1.example:5000/x", ["--plain-http"], "not this machine"),
-    ("docker-daemon:x:1", [], "does not say where"),
-    ("oci:/nowhere:it", [], "did not come"),
+    ("docker://registry.example/x:1", ["--plain-http"], "requires a registry on this host"),
+    ("docker://127.0.0.1.example:5000/x", ["--plain-http"], "requires a registry on this host"),
+    ("docker-daemon:x:1", [], "invalid image 'docker-daemon:x:1': expected docker://"),
+    ("oci:/nowhere:it", [], "cannot download oci:/nowhere:it"),
 ])
 def test_references_that_are_refused(home, ref, flags, says):
     done = home.build(ref, "never", *flags, check=False)
@@ -349,7 +349,7 @@ def test_owners_and_set_id_bits_are_the_images(home):
     assert "Mode:  04755" in home.debugfs("modes", "stat /opt/suid")
     other = home.debugfs("modes", "stat /opt/other")
     assert "User:  1234" in other and "Group: 65000" in other and "02755" in other
-    assert "an ordinary user cannot make" in home.refused(
+    assert "an ordinary user cannot create" in home.refused(
         tiny().layer([entry("opt/far", b"x", uid=1 << 20)]))
 
 
@@ -363,10 +363,10 @@ def test_too_large_is_refused_before_the_disk_is_full(home):
 
 def test_images_that_cannot_work_are_refused_with_a_reason(home):
     assert "no shell /bin/sh" in home.refused(Image().layer([entry("app", b"x", 0o755)]))
-    assert "it is made for 's390x'" in home.refused(Image(architecture="s390x").layer(busybox()))
+    assert "its architecture is 's390x'" in home.refused(Image(architecture="s390x").layer(busybox()))
     assert "agent is root" in home.refused(
         Image().layer(busybox(entry("etc/passwd", b"agent:x:0:0::/root:/bin/sh\n"))))
-    assert "did not come" in home.refused(broken_layer(home))
+    assert "cannot download" in home.refused(broken_layer(home))
 
 
 def broken_layer(home):

@@ -109,7 +109,8 @@ static int judge_scratch(const struct scratch *s, int status, const char *what, 
 		return status;
 	ui_progress_end();
 	if (follow_caught())
-		return err_set(&p->err, -EINTR, "%s: interrupted, nothing is kept", what);
+		return err_set(
+			&p->err, -EINTR, "%s: interrupted: the scratch sandbox was removed", what);
 	show_tail(s);
 	return err_set(&p->err, -EIO, "%s failed (status %d)", what, status);
 }
