@@ -142,6 +142,22 @@ def test_an_output_directory_with_files_is_refused(repository):
     refuses(repository, "is not empty")
 
 
+def test_a_repository_without_an_identity_is_refused(repository):
+    repository.git("config", "--global", "--unset", "user.email")
+    repository.git("config", "--global", "user.useConfigOnly", "true")
+    refuses(repository, "git has no name and address for the commit")
+
+
+def test_the_identity_of_the_repository_signs_the_commit(repository):
+    for name in ("user.name", "user.email"):
+        repository.git("config", "--global", "--unset", name)
+    repository.git("config", "--global", "user.useConfigOnly", "true")
+    repository.git("config", "user.name", "Only Here")
+    repository.git("config", "user.email", "here@sbx.test")
+    repository.release()
+    assert (repository.out / "SHA256SUMS.sig").exists()
+
+
 def test_a_key_that_cannot_sign_is_an_error(repository):
     repository.key.write_text("no key\n", encoding="utf-8")
     before = repository.state()
