@@ -96,6 +96,13 @@ static const struct cond {
 	/* Ours is SIGKILL on pid 1; virtiofsd sets SIGTERM in the child it forks. Never 0. */
 	{"prctl/pdeathsig", {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_EQ, SIGTERM)},
 		2},
+	{"openat/write", {SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_WRONLY)}, 1},
+	{"openat/read-write", {SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDWR)}, 1},
+	{"openat/no-access", {SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_ACCMODE)}, 1},
+	{"openat/create", {SCMP_A2(SCMP_CMP_MASKED_EQ, O_CREAT, O_CREAT)}, 1},
+	{"openat/truncate", {SCMP_A2(SCMP_CMP_MASKED_EQ, O_TRUNC, O_TRUNC)}, 1},
+	{"openat/name-only", {SCMP_A2(SCMP_CMP_EQ, O_PATH | O_DIRECTORY | O_CLOEXEC)}, 1},
+	{"unlinkat/file", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_REMOVEDIR, 0)}, 1},
 	{"open/no-suid", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"openat/no-suid", {SCMP_A3(SCMP_CMP_MASKED_EQ, S_ISUID, 0)}, 1},
 	{"mknodat/regular", {SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT | S_ISUID, S_IFREG)}, 1},
@@ -248,16 +255,31 @@ int filter_make_start(const struct jail_row *row, bool special_files, int exec_f
 	return export_bpf(ctx, ret_filter, err);
 }
 
-int filter_make_notify(bool paths, unsigned full_at, struct filter *ret_filter, struct err *err)
+/* With both, all calls with a name are sent already. */
+static int add_changes(scmp_filter_ctx ctx, const struct filter_notify *what, struct err *err)
+{
+	int r;
+
+	if (what->paths)
+		return add_groups(ctx, SCMP_ACT_NOTIFY, jail_mode_calls, err);
+	r = add_groups(ctx, SCMP_ACT_NOTIFY, jail_mode_calls, err);
+	if (r == 0)
+		r = add_groups(ctx, SCMP_ACT_NOTIFY, jail_change_calls, err);
+	return r < 0 ? r : add_groups(ctx, SCMP_ACT_ERRNO(ENOSYS), jail_change_absent, err);
+}
+
+int filter_make_notify(const struct filter_notify *what, struct filter *ret_filter, struct err *err)
 {
 	CLEANUP(release_ctx) scmp_filter_ctx ctx = NULL;
-	struct scmp_arg_cmp full[] = {SCMP_A0(SCMP_CMP_GE, full_at),
+	struct scmp_arg_cmp full[] = {SCMP_A0(SCMP_CMP_GE, what->full_at),
 		SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)};
 	int r = new_ctx(SCMP_ACT_ALLOW, &ctx, err);
 
-	if (r == 0 && paths)
+	if (r == 0 && what->paths)
 		r = add_groups(ctx, SCMP_ACT_NOTIFY, jail_path_calls, err);
-	if (r == 0 && full_at) {
+	if (r == 0 && what->changes)
+		r = add_changes(ctx, what, err);
+	if (r == 0 && what->full_at) {
 		r = seccomp_rule_add_array(ctx, SCMP_ACT_NOTIFY, SCMP_SYS(statx), 2, full);
 		if (r < 0)
 			r = err_errno(err, r, "seccomp: cannot add the rule for statx");

@@ -21,10 +21,14 @@ struct filter {
  * may be executed. */
 int filter_make_start(const struct jail_row *row, bool special_files, int exec_fd,
 	struct filter *ret_filter, struct err *err) MUST_CHECK;
-/* A second filter that only turns calls into notifications: jail_path_calls, and statx of a
- * descriptor from `full_at` on (0: of none). */
+/* A second filter that only turns calls into notifications. */
+struct filter_notify {
+	bool paths;	  /* jail_path_calls */
+	bool changes;	  /* jail_change_calls; openat2 is absent then, unless `paths` has it */
+	unsigned full_at; /* statx of a descriptor from this number on; 0: of none */
+};
 int filter_make_notify(
-	bool paths, unsigned full_at, struct filter *ret_filter, struct err *err) MUST_CHECK;
+	const struct filter_notify *what, struct filter *ret_filter, struct err *err) MUST_CHECK;
 /* Everything but jail_refused_calls. */
 int filter_make_refusal(struct filter *ret_filter, struct err *err) MUST_CHECK;
 int filter_make_seal(

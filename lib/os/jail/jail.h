@@ -37,6 +37,8 @@ enum jail_profile {
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
+	JAIL_GUARD,	/* the same, which answers for guarded names, too */
+	JAIL_HAND,	/* ours, a fork that seals itself: renames and copies for JAIL_GUARD */
 	JAIL_KEEPER, /* ours, seals itself: files of its sandbox, no exec, no connect (broker.h) */
 	JAIL_SBXD,   /* the same for sbxd: sbx's own directories, no network but Unix sockets */
 	JAIL_N_PROFILES,
@@ -91,6 +93,9 @@ struct jail_plan {
 	bool special_files; /* virtiofsd: it may create FIFOs and sockets */
 	/* System calls that take a path are answered by the holder of jail_child.notify_fd. */
 	bool notify_paths;
+	/* So are those that make, change or remove a name, or open a file for writing. openat2 is
+	 * absent: a filter cannot see its flags. */
+	bool notify_changes;
 	/* So is a question (statx) about a descriptor in the last quarter of its limit. */
 	bool notify_full;
 };

@@ -296,6 +296,25 @@ const struct jail_group jail_path_calls[] = {
 	{0},
 };
 
+/* Calls that make, change or remove a name. Not mkdirat and rmdir: a directory alone is
+ * harmless. */
+const struct jail_group jail_change_calls[] = {
+	{"open for writing",
+		"openat/write openat/read-write openat/no-access openat/create openat/truncate"},
+	{"names", "mknodat symlinkat linkat unlinkat/file renameat renameat2 fchmodat fchmodat2"},
+	{0},
+};
+
+const struct jail_group jail_mode_calls[] = {
+	{"mode of an open file", "fchmod"},
+	{0},
+};
+
+const struct jail_group jail_change_absent[] = {
+	{"seccomp cannot check the flags of openat2; virtiofsd falls back to openat", "openat2"},
+	{0},
+};
+
 /* ---- a spawner, which starts programs and makes their namespaces: what neither needs ---- */
 
 const struct jail_group jail_refused_calls[] = {
@@ -318,6 +337,31 @@ static const struct jail_group hide_seal[] = {
 	{"receive and answer seccomp notifications", "poll ppoll ioctl/notify"},
 	{"read the file name", "process_vm_readv"},
 	{"request disk space from the keeper", "read write"},
+	{"exit", "exit_group rt_sigreturn restart_syscall"},
+	{0},
+};
+
+/* ---- guard: the same for guarded names; files are the hand's, which has Landlock ---- */
+
+static const struct jail_group guard_seal[] = {
+	{"receive and answer seccomp notifications", "poll ppoll ioctl/notify"},
+	{"read names and directories of virtiofsd",
+		"process_vm_readv readlinkat newfstatat statfs openat/name-only close"},
+	{"request disk space from the keeper", "read write"},
+	{"requests to the hand, events to the keeper",
+		"sendmsg/connected sendto/connected recvfrom"},
+	{"exit", "exit_group rt_sigreturn restart_syscall"},
+	{0},
+};
+
+static const struct jail_group hand_seal[] = {
+	{"requests of the guard, events to the keeper",
+		"recvmsg sendto/connected sendmsg/connected fcntl"},
+	{"files of the workspaces and of the guard, restricted by Landlock",
+		"openat openat2 close fstat newfstatat getdents64 readlinkat renameat renameat2 "
+		"symlinkat unlinkat mkdirat fchmod read write pread64 lseek"},
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"},
+	{"time and random numbers", "clock_gettime gettimeofday getrandom"},
 	{"exit", "exit_group rt_sigreturn restart_syscall"},
 	{0},
 };
@@ -500,6 +544,8 @@ static const struct jail_row rows[] = {
 		.start = template_start,
 		.absent = template_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
+	[JAIL_GUARD] = {.name = "guard", .seal = guard_seal},
+	[JAIL_HAND] = {.name = "hand", .seal = hand_seal},
 	/* No namespaces and no limits: jail_broker. */
 	[JAIL_KEEPER] = {.name = "keeper",
 		.host_net = true,

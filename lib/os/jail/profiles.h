@@ -47,3 +47,7 @@ const struct jail_row *jail_row(enum jail_profile profile);
 extern const struct jail_group jail_refused_calls[];
 /* The calls that jail_plan.notify_paths sends to the supervisor. */
 extern const struct jail_group jail_path_calls[];
+/* Those of jail_plan.notify_changes: the second also with notify_paths, the third is absent. */
+extern const struct jail_group jail_change_calls[];
+extern const struct jail_group jail_mode_calls[];
+extern const struct jail_group jail_change_absent[];

@@ -126,6 +126,11 @@ static int place_fds(struct jail_state *s, struct err *err)
 	return 0;
 }
 
+static bool jail_notifies(const struct jail_plan *p)
+{
+	return p->notify_paths || p->notify_changes || p->notify_full;
+}
+
 static int install_filters(struct jail_state *s, struct err *err)
 {
 	struct sync_msg m = {.type = SYNC_NOTIFY_FD};
@@ -133,7 +138,7 @@ static int install_filters(struct jail_state *s, struct err *err)
 
 	if (r < 0)
 		return err_errno(err, r, "lock: cannot install the seccomp filter");
-	if (!s->plan->notify_paths && !s->plan->notify_full)
+	if (!jail_notifies(s->plan))
 		return 0;
 	r = filter_install(&s->notify, true);
 	if (r < 0)
@@ -287,10 +292,13 @@ static int prepare_spawn(struct jail_state *s, struct err *err)
 	if (r == 0)
 		r = filter_make_start(
 			s->row, s->plan->special_files, s->program_fd, &s->filter, err);
-	if (r == 0 && (s->plan->notify_paths || s->plan->notify_full))
-		r = filter_make_notify(s->plan->notify_paths,
-			s->plan->notify_full ? jail_full_at((unsigned)s->nofile) : 0, &s->notify,
-			err);
+	if (r == 0 && jail_notifies(s->plan))
+		r = filter_make_notify(
+			&(struct filter_notify){.paths = s->plan->notify_paths,
+				.changes = s->plan->notify_changes,
+				.full_at = s->plan->notify_full ? jail_full_at((unsigned)s->nofile)
+								: 0},
+			&s->notify, err);
 	return r;
 }
 

@@ -15,14 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
+#include "guard_internal.h"
 #include "lib/base/fs/fd.h"
-
-#define PAGE 4096
-/* The supervisor's only two. */
-#define NOTIFY_FD 3
-#define ROOM_FD 4
+#include "hide_internal.h"
 
 /* Which arguments are names, each with the directory it is looked up in. The first argument of
  * symlinkat is content, not a name. */
@@ -92,26 +88,6 @@ bool hide_matches(const char *const *globs, size_t n, const char *path)
 	return false;
 }
 
-/* A string of another process, page by page: it may end just before unmapped memory. */
-static int read_name(pid_t pid, uint64_t addr, char buf[PATH_MAX])
-{
-	size_t n = 0;
-
-	while (n < PATH_MAX) {
-		size_t part = MIN(PAGE - (addr + n) % PAGE, PATH_MAX - n);
-		struct iovec to = {.iov_base = buf + n, .iov_len = part};
-		struct iovec from = {.iov_base = (void *)(uintptr_t)(addr + n), .iov_len = part};
-		ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
-
-		if (got <= 0)
-			return got < 0 ? -errno : -EFAULT;
-		if (memchr(buf + n, '\0', (size_t)got))
-			return 0;
-		n += (size_t)got;
-	}
-	return -ENAMETOOLONG;
-}
-
 /* What cannot be read cannot be allowed. Names without a directory's fd are virtiofsd's own. */
 static bool is_hidden(const struct seccomp_notif *req, const char *const *globs, size_t n)
 {
@@ -128,13 +104,21 @@ static bool is_hidden(const struct seccomp_notif *req, const char *const *globs,
 
 		if ((int)req->data.args[a->at[i]] == AT_FDCWD || addr == 0)
 			continue;
-		if (read_name((pid_t)req->pid, addr, name) < 0 || hide_matches(globs, n, name))
+		if (hide_read_name((pid_t)req->pid, addr, name) < 0 || hide_matches(globs, n, name))
 			return true;
 	}
 	return false;
 }
 
-int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct room_ask *room)
+/* Without globs only the guard's calls come, and those about room. */
+static int judge_call(const struct seccomp_notif *req, const struct hide_ask *a)
+{
+	if (a->n && is_hidden(req, a->globs, a->n))
+		return -EACCES;
+	return a->guard ? guard_answer(a->guard, req) : 1;
+}
+
+int hide_answer(int notify_fd, const struct hide_ask *a)
 {
 	struct seccomp_notif req = {0};
 	struct seccomp_notif_resp resp = {0};
@@ -148,10 +132,13 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct 
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	resp.id = req.id;
-	room_ask(room, &req);
-	if (is_hidden(&req, globs, n))
-		resp.error = -EACCES;
-	else
+	room_ask(&a->room, &req);
+	r = judge_call(&req, a);
+	if (r == -EPIPE)
+		return r; /* without the hand nothing can be decided */
+	if (r < 0)
+		resp.error = r;
+	else if (r > 0)
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	/* The pid could have been another process's by the time its memory was read. */
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &req.id) < 0)
@@ -161,33 +148,28 @@ int hide_answer(int notify_fd, const char *const *globs, size_t n, const struct 
 	return 0;
 }
 
-static void supervise_hide(pid_t keeper, int notify_fd, const char *const *globs, size_t n,
-	const struct room_ask *room)
+static void supervise_hide(pid_t keeper, int notify_fd, const struct hide_ask *ask)
 {
-	struct room_ask ask = {.sock = room->sock < 0 ? -1 : ROOM_FD, .full_at = room->full_at};
-	int sock = room->sock < 0 ? -1 : fcntl(room->sock, F_DUPFD_CLOEXEC, ROOM_FD);
+	int fds[2 + GUARD_N_FDS] = {notify_fd, ask->room.sock};
+	size_t n = 2 + (ask->guard ? guard_fds(ask->guard, fds + 2) : 0);
 	struct rlimit none = {0, 0};
 	int r = 0;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
-		_exit(1);
-	if (dup2(notify_fd, NOTIFY_FD) < 0 || (room->sock >= 0 && dup2(sock, ROOM_FD) < 0))
-		_exit(1);
-	if (close_range(ask.sock < 0 ? ROOM_FD : ROOM_FD + 1, ~0U, 0) < 0 ||
-		close_range(0, NOTIFY_FD - 1, 0) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper ||
+		hide_keep_fds(fds, n) < 0)
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "sbx-hide");
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)setrlimit(RLIMIT_FSIZE, &none);
-	if (jail_seal(JAIL_HIDE, NULL) < 0)
+	if (jail_seal(ask->guard ? JAIL_GUARD : JAIL_HIDE, NULL) < 0)
 		_exit(1);
 	while (r == 0)
-		r = hide_answer(NOTIFY_FD, globs, n, &ask);
+		r = hide_answer(notify_fd, ask);
 	_exit(r < 0 ? 1 : 0);
 }
 
-int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct room_ask *room,
-	struct jail_child *ret_child, struct err *err)
+int hide_start(
+	int *notify_fd, const struct hide_ask *ask, struct jail_child *ret_child, struct err *err)
 {
 	struct jail_child c = {.pidfd = -1, .notify_fd = -1};
 	struct clone_args args = {
@@ -198,7 +180,7 @@ int hide_start(int *notify_fd, const char *const *globs, size_t n, const struct 
 	if (pid < 0)
 		return err_errno(err, -errno, "cannot start the supervisor of hidden names");
 	if (pid == 0)
-		supervise_hide(keeper, *notify_fd, globs, n, room);
+		supervise_hide(keeper, *notify_fd, ask);
 	c.pid = (pid_t)pid;
 	/* With a copy here, virtiofsd would wait for ever when the supervisor dies. */
 	fd_close(notify_fd);

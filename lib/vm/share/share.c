@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "guard_internal.h"
 #include "hide.h"
 #include "lib/base/fs/fd.h"
 #include "lib/os/worker/worker.h"
@@ -190,6 +191,7 @@ static int spawn_share(const struct share_config *cfg, const struct program *pro
 		.scaffold_ctx = b,
 		.special_files = cfg->special_files,
 		.notify_paths = cfg->n_hide > 0,
+		.notify_changes = cfg->guard.level != GUARD_OFF,
 		.notify_full = cfg->room};
 
 	if (prog->flavour == FLAVOUR_C)
@@ -199,25 +201,39 @@ static int spawn_share(const struct share_config *cfg, const struct program *pro
 	return jail_spawn(&plan, ret_child, err);
 }
 
-/* Who answers to virtiofsd's notifications: the supervisor of hidden names, which passes on those
- * that are about room, or the caller alone. */
-static int supervise_share(const struct share_config *cfg, struct share *s, struct err *err)
+static int start_guard(const struct share_config *cfg, const struct scaffold *scaffold,
+	struct share *s, struct guard **ret, struct err *err)
 {
-	struct room_ask ask = {.sock = -1, .full_at = jail_full_at(s->child.nofile)};
 	int r;
 
+	if (cfg->guard.level == GUARD_OFF)
+		return 0;
+	r = guard_new(&cfg->guard, scaffold, ret, err);
+	return r < 0 ? r : guard_start_hand(*ret, &s->hand, err);
+}
+
+/* Who answers to virtiofsd's notifications: the supervisor of hidden and guarded names, which
+ * passes on those that are about room, or the caller alone. */
+static int supervise_share(const struct share_config *cfg, const struct scaffold *scaffold,
+	struct share *s, struct err *err)
+{
+	CLEANUP(guard_free) struct guard *guard = NULL;
+	struct hide_ask ask = {.globs = cfg->hide,
+		.n = cfg->n_hide,
+		.room = {.sock = -1, .full_at = jail_full_at(s->child.nofile)}};
+	int r = start_guard(cfg, scaffold, s, &guard, err);
+
 	s->room.nofile = s->child.nofile;
-	if (!cfg->n_hide) {
+	if (r == 0 && !cfg->n_hide && !guard) {
 		s->room.fd = TAKE_FD(s->child.notify_fd);
 		return 0;
 	}
-	if (cfg->room) {
-		r = room_pair(&s->room, &ask, err);
-		if (r < 0)
-			return r;
-	}
-	r = hide_start(&s->child.notify_fd, cfg->hide, cfg->n_hide, &ask, &s->hidden, err);
-	fd_close(&ask.sock);
+	if (r == 0 && cfg->room)
+		r = room_pair(&s->room, &ask.room, err);
+	ask.guard = guard;
+	if (r == 0)
+		r = hide_start(&s->child.notify_fd, &ask, &s->hidden, err);
+	fd_close(&ask.room.sock);
 	return r;
 }
 
@@ -240,7 +256,7 @@ static int start_share(const struct share_config *cfg, const struct program *pro
 	r = recv_one(ours, &s->vhost_fd);
 	if (r < 0)
 		return err_errno(err, r, "cannot receive the vhost-user socket");
-	return supervise_share(cfg, s, err);
+	return supervise_share(cfg, scaffold, s, err);
 }
 
 int share_start(const struct share_config *cfg, struct share *ret_share, struct err *err)
@@ -271,6 +287,7 @@ void share_stop(struct share *s)
 {
 	worker_end(&s->child);
 	worker_end(&s->hidden);
+	worker_end(&s->hand);
 	fd_close(&s->room.fd);
 	fd_close(&s->vhost_fd);
 }

@@ -112,6 +112,42 @@ static void virtiofsd_makes_no_user_namespace(void **state)
 	filter_done(&f);
 }
 
+static bool is_sent(const struct filter *f, int nr, unsigned n, uint64_t value)
+{
+	return judge_call(f, nr, n, value) == SECCOMP_RET_USER_NOTIF;
+}
+
+/* The guard sees each call that changes something; reading costs nothing. */
+static void only_changes_are_sent_to_the_guard(void **state)
+{
+	static const int flags[] = {O_WRONLY, O_RDWR, O_ACCMODE, O_CREAT, O_TRUNC,
+		O_WRONLY | O_CREAT | O_EXCL, O_RDWR | O_NOFOLLOW, O_RDONLY | O_TRUNC};
+	static const int always[] = {SYS_mknodat, SYS_symlinkat, SYS_linkat, SYS_renameat,
+		SYS_renameat2, SYS_fchmodat, FCHMODAT2, SYS_fchmod};
+	struct filter f = {0};
+
+	assert_int_equal(filter_make_notify(&(struct filter_notify){.changes = true}, &f, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+		assert_true(is_sent(&f, SYS_openat, 2, (uint64_t)flags[i]));
+	for (size_t i = 0; i < ARRAY_LEN(always); i++)
+		assert_true(is_sent(&f, always[i], 0, 0));
+	assert_true(is_sent(&f, SYS_unlinkat, 2, 0));
+	assert_int_equal(judge_call(&f, SYS_openat, 2, O_RDONLY), YES);
+	assert_int_equal(judge_call(&f, SYS_openat, 2, O_PATH | O_NOFOLLOW), YES);
+	assert_int_equal(judge_call(&f, SYS_unlinkat, 2, AT_REMOVEDIR), YES);
+	assert_int_equal(judge_call(&f, SYS_newfstatat, 0, 0), YES);
+	assert_int_equal(judge_call(&f, SYS_openat2, 0, 0), SECCOMP_RET_ERRNO | ENOSYS);
+	filter_done(&f);
+	/* with hidden names all names are sent anyway */
+	assert_int_equal(filter_make_notify(
+				 &(struct filter_notify){.changes = true, .paths = true}, &f, NULL),
+		0);
+	assert_true(is_sent(&f, SYS_openat2, 0, 0));
+	assert_true(is_sent(&f, SYS_openat, 2, O_RDONLY));
+	assert_true(is_sent(&f, SYS_fchmod, 0, 0));
+	filter_done(&f);
+}
+
 /* The guest makes files through virtiofsd: none of them with the set-user-id bit. */
 static void virtiofsd_makes_no_set_user_id_file(void **state)
 {
@@ -246,6 +282,15 @@ static void sealed_programs_have_exactly_these_calls(void **state)
 			      "epoll_pwait2 memfd_secret"},
 		{JAIL_HIDE, "read write poll rt_sigreturn restart_syscall exit_group ppoll "
 			    "process_vm_readv"},
+		/* and openat of a directory by name only (openat/name-only) */
+		{JAIL_GUARD, "read write close poll rt_sigreturn sendto recvfrom sendmsg statfs "
+			     "restart_syscall exit_group newfstatat readlinkat ppoll "
+			     "process_vm_readv"},
+		{JAIL_HAND, "read write close fstat lseek mmap mprotect munmap brk rt_sigreturn "
+			    "pread64 mremap madvise sendto sendmsg recvmsg fcntl fchmod "
+			    "gettimeofday getdents64 restart_syscall clock_gettime exit_group "
+			    "openat mkdirat newfstatat unlinkat renameat symlinkat readlinkat "
+			    "renameat2 getrandom openat2"},
 	};
 	char seen[4096];
 
@@ -358,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(virtiofsd_makes_no_user_namespace),
+		cmocka_unit_test(only_changes_are_sent_to_the_guard),
 		cmocka_unit_test(virtiofsd_makes_no_set_user_id_file),
 		cmocka_unit_test(virtiofsd_makes_special_files_only_when_permitted),
 		cmocka_unit_test(other_architectures_are_killed),

@@ -26,7 +26,7 @@
 #define N_PAGES 3
 
 static const char *const globs[] = {".env*"};
-static const struct room_ask no_room = {.sock = -1};
+static const struct hide_ask ask = {.globs = globs, .n = 1, .room = {.sock = -1}};
 static char dir[] = "/tmp/sbx-hide-XXXXXX";
 
 /* What an attempt gives: an errno, or 0. Runs in the filtered process. */
@@ -72,7 +72,7 @@ filtered(int said, int go, int at, attempt_fn *attempt, const char *name)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (filter_make_notify(true, 0, &f, NULL) < 0)
+	if (filter_make_notify(&(struct filter_notify){.paths = true}, &f, NULL) < 0)
 		_exit(1);
 	fd = filter_install(&f, true);
 	if (fd < 0 || write(said, &fd, sizeof(fd)) != sizeof(fd))
@@ -146,7 +146,7 @@ static int result_of(attempt_fn *attempt, const char *name)
 	begin_attempt(&c);
 	fd_close(&c.go);
 	do {
-		r = hide_answer(c.listener, globs, ARRAY_LEN(globs), &no_room);
+		r = hide_answer(c.listener, &ask);
 	} while (r == 0);
 	assert_int_equal(r, 1);
 	result = hear_result(&c);
@@ -271,9 +271,7 @@ static void the_supervisor_decides_and_nothing_is_open_without_it(void **state)
 	struct err err = {0};
 
 	start_child(&hidden, try_open, ".env");
-	assert_int_equal(
-		hide_start(&hidden.listener, globs, ARRAY_LEN(globs), &no_room, &supervisor, &err),
-		0);
+	assert_int_equal(hide_start(&hidden.listener, &ask, &supervisor, &err), 0);
 	assert_int_equal(hidden.listener, -1);
 	begin_attempt(&hidden);
 	assert_int_equal(hear_result(&hidden), EACCES);
@@ -283,9 +281,7 @@ static void the_supervisor_decides_and_nothing_is_open_without_it(void **state)
 	jail_child_kill(&supervisor);
 
 	start_child(&plain, try_open, "kept");
-	assert_int_equal(
-		hide_start(&plain.listener, globs, ARRAY_LEN(globs), &no_room, &supervisor, &err),
-		0);
+	assert_int_equal(hide_start(&plain.listener, &ask, &supervisor, &err), 0);
 	begin_attempt(&plain);
 	assert_int_equal(hear_result(&plain), 0);
 	jail_child_kill(&supervisor);
@@ -303,8 +299,7 @@ static void the_supervisor_ends_with_its_process(void **state)
 	int status;
 
 	start_child(&c, try_open, "kept");
-	assert_int_equal(
-		hide_start(&c.listener, globs, ARRAY_LEN(globs), &no_room, &supervisor, &err), 0);
+	assert_int_equal(hide_start(&c.listener, &ask, &supervisor, &err), 0);
 	end_child(&c);
 	assert_int_equal(waitpid(supervisor.pid, &status, 0), supervisor.pid);
 	assert_int_equal(status, 0);

@@ -50,7 +50,7 @@ static void __attribute__((noreturn)) filtered(int go, int said)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (filter_make_notify(false, FULL_AT, &f, NULL) < 0)
+	if (filter_make_notify(&(struct filter_notify){.full_at = FULL_AT}, &f, NULL) < 0)
 		_exit(1);
 	fd = filter_install(&f, true);
 	byte = (uint8_t)fd;

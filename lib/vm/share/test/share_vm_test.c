@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces in a real VM: share_start, a jailed qemu, share_vm_guest as the guest's init. Needs
  * SBX_TEST_KERNEL (a vmlinuz with virtiofs built in); skipped without. */
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +11,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/vm/share/share.h"
-
-#define QEMU "/usr/bin/qemu-system-x86_64"
-#define VM_TIMEOUT_MS 120000
+#include "vm_rig.h"
 
 static int n_failed, n_passed;
 static char spaces[8][64];
@@ -84,38 +79,6 @@ static void make_tree(void)
 		(void)snprintf(name, sizeof(name), "ws/many/f%d", i);
 		put(name, "", 0644);
 	}
-}
-
-/* ---- the guest's disk: one file in a newc archive ---- */
-
-static void cpio_entry(FILE *f, const char *name, unsigned mode, const char *data, size_t n)
-{
-	size_t len = strlen(name) + 1;
-
-	(void)fprintf(f, "070701%08x%08x%08x%08x%08x%08x%08zx%08x%08x%08x%08x%08zx%08x%s%c", 1,
-		mode, 0, 0, 1, 0, n, 0, 0, 0, 0, len, 0, name, 0);
-	for (size_t i = 110 + len; i % 4; i++)
-		(void)fputc(0, f);
-	(void)fwrite(data, 1, n, f);
-	for (size_t i = n; i % 4; i++)
-		(void)fputc(0, f);
-}
-
-static void make_initrd(const char *program)
-{
-	AUTO_FREE char *path = at("initrd");
-	AUTO_CLOSE int fd = open(program, O_RDONLY | O_CLOEXEC);
-	FILE *f = fopen(path, "we");
-	struct stat st;
-
-	if (fd < 0 || !f || fstat(fd, &st) < 0)
-		abort();
-	AUTO_FREE char *bytes = xmalloc((size_t)st.st_size);
-	if (fd_read_full(fd, bytes, (size_t)st.st_size) != st.st_size)
-		abort();
-	cpio_entry(f, "init", 0100755, bytes, (size_t)st.st_size);
-	cpio_entry(f, "TRAILER!!!", 0, "", 0);
-	(void)fclose(f);
 }
 
 /* ---- steps that the guest asks for ---- */
@@ -230,69 +193,6 @@ static bool on_line(int con, const char *line)
 	return !strcmp(line, "end");
 }
 
-static bool talk(int con)
-{
-	uint64_t deadline = clock_mono_ms() + VM_TIMEOUT_MS;
-	char line[512];
-	size_t n = 0;
-
-	while (clock_mono_ms() < deadline) {
-		struct pollfd p = {.fd = con, .events = POLLIN};
-		char c;
-
-		if (poll(&p, 1, 1000) <= 0)
-			continue;
-		if (read(con, &c, 1) != 1)
-			return false;
-		if (c == '\n') {
-			line[n] = '\0';
-			n = 0;
-			if (on_line(con, line))
-				return true;
-		} else if (c != '\r' && n < sizeof(line) - 1) {
-			line[n++] = c;
-		}
-	}
-	return false;
-}
-
-static int start_qemu(const char *kernel, const char *words, int vhost_fd, int con_fd,
-	struct jail_child *ret_child, struct err *err)
-{
-	AUTO_FREE char *initrd = at("initrd");
-	AUTO_FREE char *append = xasprintf("console=none quiet panic=-1 -- %s", words);
-	const struct jail_mount mounts[] = {
-		{"/usr/lib", "/usr/lib", 0},
-		{"/lib", "/lib", JAIL_MOUNT_OPTIONAL},
-		{"/lib64", "/lib64", JAIL_MOUNT_OPTIONAL},
-		{"/etc/ld.so.cache", "/etc/ld.so.cache", JAIL_MOUNT_OPTIONAL},
-		{QEMU, QEMU, 0},
-		{"/usr/share/qemu", "/usr/share/qemu", 0},
-		{"/usr/share/seabios", "/usr/share/seabios", JAIL_MOUNT_OPTIONAL},
-		{kernel, "/kernel", 0},
-		{initrd, "/initrd", 0},
-	};
-	const struct jail_fd fds[] = {{vhost_fd, 3}, {con_fd, 4}};
-	/* qemu finds its modules beside its own path, which it knows from argv[0] */
-	const char *argv[] = {QEMU, "-M", "pc", "-accel", "tcg", "-cpu", "max,-cx16,-erms", "-m",
-		"256M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-object", "memory-backend-memfd,id=m,size=256M,share=on", "-numa", "node,memdev=m",
-		"-kernel", "/kernel", "-initrd", "/initrd", "-append", append, "-chardev",
-		"socket,id=con,fd=4", "-serial", "chardev:con", "-chardev", "socket,id=fs,fd=3",
-		"-device", "vhost-user-fs-pci,chardev=fs,tag=" SHARE_TAG, "-sandbox",
-		"on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny", NULL};
-	struct jail_plan plan = {.profile = JAIL_QEMU,
-		.program = QEMU,
-		.argv = (char *const *)(uintptr_t)argv,
-		.mounts = mounts,
-		.n_mounts = ARRAY_LEN(mounts),
-		.fds = fds,
-		.n_fds = ARRAY_LEN(fds),
-		.log_fd = STDERR_FILENO};
-
-	return jail_spawn(&plan, ret_child, err);
-}
-
 static void note_space(const struct jail_child *c)
 {
 	char path[64];
@@ -344,6 +244,7 @@ static void run_vm(const char *kernel, bool hide, bool locks)
 		.locks = locks,
 		.program = getenv("SBX_TEST_VIRTIOFSD"),
 		.log_fd = STDERR_FILENO};
+	AUTO_FREE char *initrd = at("initrd");
 	AUTO_FREE char *words = xasprintf("%s %s", hide ? "hide" : "-", locks ? "locks" : "-");
 	struct jail_child qemu = {.pidfd = -1, .notify_fd = -1};
 	struct err err = {0};
@@ -354,7 +255,7 @@ static void run_vm(const char *kernel, bool hide, bool locks)
 		abort();
 	r = share_start(&cfg, &share, &err);
 	if (r == 0)
-		r = start_qemu(kernel, words, share.vhost_fd, con[1], &qemu, &err);
+		r = vm_rig_start(kernel, initrd, words, share.vhost_fd, con[1], &qemu, &err);
 	(void)close(con[1]);
 	if (r < 0)
 		printf("# %s\n", err_text(&err, r));
@@ -363,7 +264,7 @@ static void run_vm(const char *kernel, bool hide, bool locks)
 	note_space(&qemu);
 	result("both have a user namespace of their own", count_processes() >= 2);
 	if (r == 0)
-		result("the guest came to its end", talk(con[0]));
+		result("the guest came to its end", vm_rig_talk(con[0], on_line));
 	(void)close(con[0]);
 	jail_child_kill(&qemu);
 	share_stop(&share);
@@ -397,7 +298,11 @@ int main(int argc, char **argv)
 		if (!mkdtemp(dir))
 			return 1;
 		make_tree();
-		make_initrd(argv[1]);
+		{
+			AUTO_FREE char *initrd = at("initrd");
+
+			vm_rig_make_initrd(initrd, argv[1]);
+		}
 		run_vm(kernel, i == 1, i == 2);
 		remove_tree();
 	}
