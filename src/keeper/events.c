@@ -93,6 +93,7 @@ static struct {
 	struct pool pool;
 	struct freeze freeze;
 	struct crowd crowd;
+	struct guard guard;
 	struct denied denied;
 	struct edge_link edge;
 	struct egress_link egress;
@@ -123,6 +124,7 @@ static void link_parts(struct keeper *k)
 	k->pool = &all.pool;
 	k->freeze = &all.freeze;
 	k->crowd = &all.crowd;
+	k->guard = &all.guard;
 	k->denied = &all.denied;
 	k->edge = &all.edge;
 	k->egress = &all.egress;
@@ -157,6 +159,7 @@ void keeper_init(struct keeper *k)
 	ask_init(k);
 	accel_init(k);
 	warm_init(k);
+	guard_init(k);
 	waiting_init(k);
 	edge_init(k, &edge_callbacks);
 	egress_init(k, &egress_callbacks);
@@ -270,6 +273,7 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_PORTS] = {NULL, ports_watch},
 	[EV_CROWD] = {share_is_live, crowd_on_lookup},
 	[EV_TIMER_CROWD] = {NULL, crowd_on_timer},
+	[EV_GUARD] = {share_is_live, guard_on_event},
 	[EV_SELFTEST] = {selftest_is_live, accel_on_end},
 	[EV_TIMER_SELFTEST] = {selftest_is_live, accel_on_timer},
 	[EV_TIMER_DENIED] = {NULL, denied_on_timer},

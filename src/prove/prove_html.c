@@ -23,6 +23,9 @@ static const struct group {
 	{"kernel", "Kernel and processes",
 		"The guest has its own kernel and sees no process, socket or memory of the host. "
 		"Each helper process on the host runs in a jail."},
+	{"airlock", "Workspace guard",
+		"Files that run on the host without a command cannot be written. Changes of other "
+		"files that run are listed."},
 	{"network", "Network",
 		"The VM has no network card. The policy on the host decides about each name, "
 		"connection and request."},

@@ -15,7 +15,7 @@
 #include "prove_clean.h"
 
 const char *const probe_groups[] = {
-	"files", "kernel", "network", "credentials", "docker", "host", "recovery", NULL};
+	"files", "airlock", "kernel", "network", "credentials", "docker", "host", "recovery", NULL};
 static_assert(ARRAY_LEN(probe_groups) == PROBE_N_GROUPS + 1, "one name a group");
 const char *const probe_part_words[] = {"before", "inside", "outside"};
 
@@ -402,7 +402,7 @@ static int check_folders(const char *folder, struct err *err)
 	for (int i = 0; i < n; i++) {
 		if (r == 0 && list[i]->d_type == DT_DIR && probe_group_find(list[i]->d_name) < 0)
 			r = err_set(err, -EINVAL,
-				"%s/%s: unknown group: expected files, kernel, network, "
+				"%s/%s: unknown group: expected files, airlock, kernel, network, "
 				"credentials, docker, host or recovery",
 				folder, list[i]->d_name);
 		free(list[i]);

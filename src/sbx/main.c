@@ -12,6 +12,7 @@
 #include "src/sbx/audit/audit.h"
 #include "src/sbx/host/host.h"
 #include "src/sbx/policy/policy.h"
+#include "src/sbx/review/review.h"
 #include "src/sbx/sandbox/sandbox.h"
 #include "src/sbx/secret/secret.h"
 #include "src/sbx/session/session.h"
@@ -35,6 +36,7 @@ const struct verb *const verb_table[] = {
 	&verb_cp,
 	&verb_rename,
 	&verb_update,
+	&verb_review,
 	&verb_ports,
 	&verb_agent,
 	&verb_template,

@@ -420,6 +420,7 @@ def test_create_and_what_it_holds(d):
             o["status"]) == ("demo", "shell", "debian", "stopped")
     assert o["workspaces"] == [{"host": u, "guest": u, "ro": False, "file": False}]
     assert (o["generation"], o["cpus"], o["memory"], o["accel"]) == (1, 2, 1 << 30, "auto")
+    assert (o["guard"], o["guard_changed"]) == ("default", 0)
     assert o["ports"] == [] and o["keeper_pid"] == 0 and o["created_at"] > 0
     assert d.get(o["id"]) == d.get("demo") == o
 

@@ -62,6 +62,8 @@ REFUSED = {
     "idle-timeout": (["--idle-timeout", "7m"], "a different value for idle timeout"),
     "disk": (["--disk", "40g"], "has a different disk size"),
     "hide": (["--hide", ".env*"], "does not hide '.env*'"),
+    "guard": (["--guard", "strict"], "a different value for the guard"),
+    "guard-except": (["--guard-except", "Makefile"], "does not except 'Makefile' from its guard"),
     "template": (["-t", "other"], "was created from the template 'debian'"),
     "ssh-agent": (["--ssh-agent=SHA256:abc"], "has no SSH agent"),
     "ssh-agent-confirm": (["--ssh-agent", "--ssh-agent-confirm"], "has no SSH agent"),
@@ -270,6 +272,7 @@ OTHERS = {
         "memory": update("-m", "3g", field="memory", value=3 << 30),
         "idle-timeout": update("--idle-timeout", "7m", field="idle_timeout", value=420),
         "accel": updated_accel,
+        "guard": update("--guard", "strict", field="guard", value="strict"),
     },
     "exec": {
         "interactive": seen("exec", "-i", "box", "cat", input="typed", out="typed"),

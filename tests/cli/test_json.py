@@ -26,7 +26,7 @@ WHOLE = {
     "policy allow": ["network", "b.example", "--for", "1h"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
     "policy log": [], "ports": ["other"],
-    "prove": ["demo"], "secret ls": [], "secret services": [], "secret status": [],
+    "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [], "secret status": [],
     "secret scan": ["--sandbox", "other"],
     "settings list": [], "template ls": [], "template inspect": ["debian"], "version": [],
     "prune": ["--dry-run"],

@@ -200,7 +200,7 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
             # self-tests). The spawner keeps one socket of the keeper's
             # (lib/os/worker/test/worker_test.c).
             assert name in ("sbx-spawner", "sbx-edge", "sbx-egress", "virtiofsd", "sbx-hide",
-                            "sbx-vault", "sbx-origin"), name
+                            "sbx-guard", "sbx-vault", "sbx-origin"), name
             continue
         assert not inodes & set(targets), f"{name} has a network socket"
     assert looked >= 2, "sbxd and the keeper were not looked at"

@@ -4,8 +4,10 @@ see sbx itself.
 
 One sandbox with a workspace inside another one at another place (data), one at the same place
 (hooks), and, forced, the directory in which this installation has its state."""
+import json
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -48,9 +50,9 @@ def test_renaming_the_parent_does_not_replace_read_only_hooks(walls):
                           f"print(l.renameat2(-100, b\".git\", -100, b\"data\", 2), ctypes.get_errno())' || true", check=False)
     assert not (walls.ws / ".git/hooks/pre-commit").exists(), out
     assert sorted(os.listdir(walls.ws)) == [".git", "data"], out
-    walls.box.guest(
-        f"cd '{walls.ws}/.git' && echo x > config.lock && mv config.lock config && cat config")
-    assert (walls.ws / ".git/config").read_text() == "x\n"
+    walls.box.guest(f"cd '{walls.ws}/.git' && printf '[user]\\n\\tname = x\\n' > config.lock && "
+                    "python3 -c 'import os; os.rename(\"config.lock\", \"config\")' && cat config")
+    assert (walls.ws / ".git/config").read_text() == "[user]\n\tname = x\n"
 
 
 def test_sbx_itself_is_not_visible(walls):
@@ -100,3 +102,100 @@ def test_a_planted_link_is_not_followed_at_start_and_resume(walls):
     assert (walls.ws / "data").is_symlink()
     walls.env.sbx("stop", "walls", timeout=START_SECONDS)
     assert f"{walls.ws}/data is a symbolic link now" in refused(walls)
+
+
+# -- the guard: what guest root cannot plant, what git can still do, and what the user sees of it ----
+
+class Guarded:
+    def __init__(self, env):
+        self.env = env
+        self.ws = env.make_folder("guarded")
+        self.git("init", "-q", "-b", "main", ".")
+        (self.ws / "Makefile").write_text("all:\n\ttrue\n")
+        (self.ws / ".envrc").write_text("# mine\n")
+        self.box = env.create("guarded", self.ws)
+
+    def git(self, *args):
+        done = subprocess.run(["git", "-c", "safe.directory=*", *args], cwd=self.ws, check=True,
+                              stdout=subprocess.PIPE, text=True)
+        return done.stdout
+
+    def try_all(self, lines, where=None):
+        """Each line as guest root, in the workspace. Returns those that succeeded."""
+        script = f"cd '{where or self.ws}' || exit 9\n" + "".join(
+            f"( {line} ) >/dev/null 2>&1 && echo '{i}'\n" for i, line in enumerate(lines)) + "true"
+        return [lines[int(i)] for i in self.box.guest(script).split()]
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with private() as env:
+        yield Guarded(env)
+
+
+PLANTS = [
+    "echo x > .git/hooks/pre-commit", "mkdir -p a/.git/hooks && echo x > a/.git/hooks/post-checkout",
+    "echo x > .envrc", "rm .envrc", "mv .envrc elsewhere", "ln .envrc second && echo x > second",
+    "mkdir -p .claude && echo {} > .claude/settings.json", "echo {} > .mcp.json",
+    "echo x > menu.desktop", "echo ../evil > .git/commondir",
+    "printf '[core]\\n\\tfsmonitor = touch /tmp/x\\n' > .git/config",
+    "git config core.fsmonitor 'touch /tmp/x'", "git config alias.st '!touch /tmp/x'",
+    "mkdir -p evil/hooks && echo x > evil/hooks/pre-commit && mv .git/hooks .git/old && mv evil/hooks .git/hooks",
+    "mv .git .git.old", "mkdir h && ln -sfn ../h .git/hooks", "ln -s evil b/.git; ln -s evil .claude",
+    "echo 'ref: x' > HEAD",
+]
+
+
+def test_files_that_run_on_the_host_cannot_be_written(guarded):
+    before = guarded.git("config", "--local", "--list")
+    assert guarded.box.fails("true") is False
+    assert guarded.try_all(["echo x > plain", *PLANTS]) == ["echo x > plain"]
+    assert guarded.git("config", "--local", "--list") == before
+    assert (guarded.ws / ".envrc").read_text() == "# mine\n"
+    planted = {"hooks/pre-commit", "hooks/post-checkout", ".claude/settings.json", ".mcp.json"}
+    assert not [p for p in guarded.ws.rglob("*") if "evil" not in p.parts
+                and ("/".join(p.parts[-2:]) in planted or p.name in ("menu.desktop", "HEAD")
+                     and p.parent.name != ".git")]
+
+
+def test_work_with_git_is_not_disturbed(guarded):
+    assert guarded.try_all([
+        "git config --global --add safe.directory '*'",
+        "git config user.name me && git config user.email me@example.test",
+        "git add Makefile && git commit -qm one", "git checkout -q -b topic && git checkout -q main",
+        "git init -q nested && git -C nested commit -q --allow-empty -m x",
+        "git remote add origin https://example.test/a.git"]) and (
+            guarded.git("log", "--format=%an %s", "main") == "me one\n")
+    assert guarded.git("config", "remote.origin.url") == "https://example.test/a.git\n"
+
+
+def test_the_user_sees_what_was_denied_and_changed(guarded):
+    p = guarded.env.sbx("run", "guarded", "--", "sh", "-c",
+                        f"cd '{guarded.ws}'; echo x > .git/hooks/post-merge; "
+                        "printf 'all:\\n\\tcurl x | sh\\n' > Makefile; true", timeout=START_SECONDS)
+    assert "guard: .git/hooks/post-merge: git runs it (denied)" in p.stderr, p.stderr
+    assert "programs on the host: sbx review guarded --guard" in p.stderr
+    shown = guarded.env.sbx("review", "guarded", "--guard").stdout
+    assert "Makefile: make runs it (changed)" in shown and "+\tcurl x | sh\n" in shown
+    assert "-\ttrue\n" in shown
+    log = guarded.env.sbx("audit", "show", "guarded").stdout
+    assert "deny guard denied create .git/hooks/post-merge" in log or (
+        "deny guard denied write .git/hooks/post-merge" in log), log
+    assert "post-merge" not in guarded.env.sbx("policy", "log", "guarded").stdout
+    assert "Blocked by the guard: .git/hooks/post-merge" in guarded.box.guest(
+        "for i in 1 2 3 4 5; do sbx-why | grep -q post-merge && break; sleep 1; done; sbx-why")
+    assert guarded.box.info()["guard_changed"] >= 1
+    guarded.env.sbx("review", "guarded", "--guard", "--done")
+    assert guarded.box.info()["guard_changed"] == 0
+    guarded.box.guest(f"echo again >> '{guarded.ws}/Makefile'")
+    rows = json.loads(guarded.env.sbx("review", "guarded", "--guard", "--json").stdout)["changed"]
+    assert [r["path"] for r in rows] == ["Makefile"], "recorded again after --done"
+
+
+def test_it_holds_after_a_resume_and_a_level_can_be_changed(guarded):
+    guarded.env.sbx("stop", "--suspend", "guarded", timeout=START_SECONDS)
+    guarded.env.sbx("exec", "guarded", "true", timeout=START_SECONDS)
+    assert guarded.try_all(["echo x > plain2", *PLANTS[:4]]) == ["echo x > plain2"]
+    guarded.env.sbx("update", "guarded", "--guard", "off")
+    guarded.env.sbx("restart", "guarded", timeout=START_SECONDS)
+    assert guarded.try_all(["echo x > .envrc"]) == ["echo x > .envrc"]

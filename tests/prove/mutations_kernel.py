@@ -170,12 +170,14 @@ IN_THE_BUILD = [
          '	int other, place2, extra = open("/etc", O_PATH | O_CLOEXEC);\n\n	if (tree_clone(extra, 0, &other) < 0 || tree_place(source, "/etc", true, 0555, &place2, err) < 0 || tree_attach(other, place2) < 0)\n'
          '		return -EIO;\n	r = tree_set_readonly(source);\n', each("root", ("virtiofsd",))),
     hole("dumpable", SEAL, "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || ", "",
-         each("closed", ("edge", "egress")) + ("kernel/jail-hide", "kernel/jail-vault",
-                                               "kernel/jail-origin", "kernel/jail-ssh-agent")),
+         each("closed", ("edge", "egress")) + ("kernel/jail-guard", "kernel/jail-hide",
+                                               "kernel/jail-vault", "kernel/jail-origin",
+                                               "kernel/jail-ssh-agent")),
     hole("seal-list", FILTER, "int r = new_ctx(SCMP_ACT_KILL_PROCESS, &ctx, err);",
          "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);",
          tuple(f"kernel/seccomp-{n}"
-               for n in ("edge", "egress", "origin", "vault", "ssh-agent", "hide"))),
+               for n in ("edge", "egress", "origin", "vault", "ssh-agent", "guard", "hand",
+                         "hide"))),
     hole("start-list", FILTER, "int r = new_ctx(SCMP_ACT_ERRNO(EPERM), &ctx, err);",
          "int r = new_ctx(SCMP_ACT_LOG, &ctx, err);",
          ("kernel/seccomp-qemu", "kernel/seccomp-virtiofsd", "kernel/seccomp-keeper",

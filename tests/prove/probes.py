@@ -4,7 +4,7 @@ parser."""
 import dataclasses
 import re
 
-GROUPS = ("files", "kernel", "network", "credentials", "docker", "host", "recovery")
+GROUPS = ("files", "airlock", "kernel", "network", "credentials", "docker", "host", "recovery")
 KEYS = ("title", "tried", "means", "quick", "on", "seconds", "again")
 PARTS = ("before", "inside", "outside")
 MOST_SECONDS = 180

@@ -9,7 +9,8 @@ import subprocess
 import time
 
 JAILED = ("sbx-edge", "sbx-egress", "sbx-origin", "sbx-ssh-agent", "qemu-system-x86", "virtiofsd")
-OURS = ("sbxd", "sbx-keeper", "sbx-spawner", "sbx-hide", "sbx-vault", "sbx-vault-run", *JAILED)
+OURS = ("sbxd", "sbx-keeper", "sbx-spawner", "sbx-hide", "sbx-guard", "sbx-vault",
+        "sbx-vault-run", *JAILED)
 PR_SET_CHILD_SUBREAPER = 36
 
 

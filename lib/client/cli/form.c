@@ -75,6 +75,7 @@ void form_sandbox(json_t *s)
 	fill_with(s, "force", json_false());
 	fill_with(s, "mounts", json_array());
 	fill_with(s, "only", json_array());
+	fill_with(s, "guard_except", json_array());
 	no_zero(s, "boot_ms");
 	no_zero(s, "keeper_pid");
 	no_zero(s, "qemu_pid");

@@ -27,6 +27,7 @@
 #define AUDIT_MAX_REASON 200
 #define AUDIT_MAX_NUMBER ((UINT64_C(1) << 53) - 1) /* exact in every reader of JSON */
 #define AUDIT_LOG_LEN 16
+#define AUDIT_ACTION_GUARD "guard" /* a decision on a file of a workspace */
 
 enum audit_kind {
 	AUDIT_KIND_OPEN,      /* first of a log */

@@ -165,7 +165,8 @@ void audit_view_add(struct audit_view *v, const struct audit_record *rec)
 			[AUDIT_VIEW_REASON] = ev->reason,
 		}};
 
-	if (ev->kind == AUDIT_KIND_DECISION)
+	/* Decisions on files are not decisions of the network policy. */
+	if (ev->kind == AUDIT_KIND_DECISION && !slice_eq_str(ev->action, AUDIT_ACTION_GUARD))
 		add_row(v, &row);
 }
 

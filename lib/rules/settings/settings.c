@@ -78,6 +78,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.choices = "true|false",
 		.help = "whether programs in a sandbox can create FIFOs and sockets in a "
 			"workspace; applies at the next start"},
+	[SETTINGS_SHARE_GUARD] = {.name = "share.guard",
+		.type = SETTINGS_CHOICE,
+		.standard = "default",
+		.choices = "default|strict|report|off",
+		.help = "guard of a new sandbox: which files that programs of the host run a "
+			"sandbox can write in a workspace"},
 	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
 		.type = SETTINGS_TEXT,
 		.standard = "",

@@ -37,6 +37,31 @@ int spec_accel_parse(const char *s, enum spec_accel *ret)
 	return -EINVAL;
 }
 
+static const char *const guard_names[] = {
+	[SPEC_GUARD_UNSET] = "report",
+	[SPEC_GUARD_OFF] = "off",
+	[SPEC_GUARD_REPORT] = "report",
+	[SPEC_GUARD_DEFAULT] = "default",
+	[SPEC_GUARD_STRICT] = "strict",
+};
+static_assert(ARRAY_LEN(guard_names) == SPEC_N_GUARDS, "a name for each");
+
+const char *spec_guard_name(enum spec_guard guard)
+{
+	return guard_names[guard];
+}
+
+int spec_guard_parse(const char *s, enum spec_guard *ret)
+{
+	for (size_t i = SPEC_GUARD_OFF; i < SPEC_N_GUARDS; i++) {
+		if (strcmp(s, guard_names[i]) == 0) {
+			*ret = (enum spec_guard)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 static void free_workspaces(struct spec_workspace *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -53,6 +78,7 @@ void spec_done(struct spec *spec)
 	free_workspaces(spec->mounts, spec->n_mounts);
 	mem_free_list(spec->only, spec->n_only);
 	mem_free_list(spec->hide, spec->n_hide);
+	mem_free_list(spec->guard_except, spec->n_guard_except);
 	mem_free_list(spec->env, spec->n_env);
 	mem_free_list(spec->ssh.keys, spec->ssh.n_keys);
 	mem_free_list(spec->ssh.env, spec->ssh.n_env);
@@ -91,6 +117,7 @@ void spec_copy(const struct spec *spec, struct spec *ret)
 	ret->mounts = copy_workspaces(spec->mounts, spec->n_mounts);
 	ret->only = copy_list(spec->only, spec->n_only);
 	ret->hide = copy_list(spec->hide, spec->n_hide);
+	ret->guard_except = copy_list(spec->guard_except, spec->n_guard_except);
 	ret->env = copy_list(spec->env, spec->n_env);
 	ret->ssh.keys = copy_list(spec->ssh.keys, spec->ssh.n_keys);
 	ret->ssh.env = copy_list(spec->ssh.env, spec->ssh.n_env);
@@ -195,6 +222,9 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       same_list(have->only, have->n_only, wanted->only, wanted->n_only) &&
 	       same_ssh(&have->ssh, &wanted->ssh) && spec_same_ports(have, wanted) &&
 	       same_list(have->hide, have->n_hide, wanted->hide, wanted->n_hide) &&
+	       (!wanted->guard || have->guard == wanted->guard) &&
+	       same_list(have->guard_except, have->n_guard_except, wanted->guard_except,
+		       wanted->n_guard_except) &&
 	       same_list(have->env, have->n_env, wanted->env, wanted->n_env);
 }
 

@@ -25,6 +25,7 @@
 #define SPEC_MAX_WORD 63 /* agent, template */
 #define SPEC_MAX_WORKSPACES 64
 #define SPEC_MAX_HIDE 64
+#define SPEC_MAX_EXCEPT 64
 #define SPEC_MAX_ENV 256
 #define SPEC_MAX_PATH 4095
 #define SPEC_MAX_GLOB 255
@@ -48,6 +49,16 @@
 #define SPEC_MAX_DISK (1ull << 40)
 
 enum spec_accel { SPEC_ACCEL_AUTO, SPEC_ACCEL_KVM, SPEC_ACCEL_TCG, SPEC_N_ACCELS };
+
+/* What the guest may write into workspaces of what runs on the host (lib/rules/airlock). */
+enum spec_guard {
+	SPEC_GUARD_UNSET, /* in a request: the setting; in a stored spec (old version): report */
+	SPEC_GUARD_OFF,
+	SPEC_GUARD_REPORT,
+	SPEC_GUARD_DEFAULT,
+	SPEC_GUARD_STRICT,
+	SPEC_N_GUARDS,
+};
 
 struct spec_workspace {
 	char *host;  /* absolute, no "." or ".." or empty part */
@@ -100,6 +111,9 @@ struct spec {
 	bool force; /* share / or the home itself anyway */
 	char **hide;
 	size_t n_hide;
+	enum spec_guard guard;
+	char **guard_except; /* globs of paths relative to a workspace */
+	size_t n_guard_except;
 	char **env; /* "NAME=value", sorted */
 	size_t n_env;
 	struct spec_ssh ssh;
@@ -115,6 +129,10 @@ void spec_done(struct spec *spec);
 /* "auto", "kvm", "tcg". */
 const char *spec_accel_name(enum spec_accel accel);
 int spec_accel_parse(const char *s, enum spec_accel *ret) MUST_CHECK;
+
+/* "off", "report", "default", "strict". An unset level has the name of its effect, "report". */
+const char *spec_guard_name(enum spec_guard guard);
+int spec_guard_parse(const char *s, enum spec_guard *ret) MUST_CHECK;
 
 /* 12 lower-case hex digits. */
 bool spec_is_id(const char *s);

@@ -129,6 +129,25 @@ static int check_hide(const char *glob, struct err *err)
 	return 0;
 }
 
+/* Relative to a workspace: a leading '/' or a '..' would never match. */
+static int check_except(const char *glob, struct err *err)
+{
+	if (!glob[0] || strlen(glob) > SPEC_MAX_GLOB || !is_plain_text(glob))
+		return err_set(err, -EINVAL,
+			"guard_except '%.200s' is empty, too long or holds a control character",
+			glob);
+	for (const char *p = glob;; p += strcspn(p, "/") + 1) {
+		size_t n = strcspn(p, "/");
+
+		if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+			return err_set(err, -EINVAL,
+				"guard_except '%.200s' is not a path relative to a workspace",
+				glob);
+		if (!p[n])
+			return 0;
+	}
+}
+
 static bool is_env_name(const char *s, size_t n)
 {
 	if (n == 0 || isdigit((unsigned char)s[0]))
@@ -244,6 +263,8 @@ int spec_check_given(const struct spec *spec, struct err *err)
 		r = check_workspace(&spec->workspaces[i], err);
 	for (size_t i = 0; r == 0 && i < spec->n_hide; i++)
 		r = check_hide(spec->hide[i], err);
+	for (size_t i = 0; r == 0 && i < spec->n_guard_except; i++)
+		r = check_except(spec->guard_except[i], err);
 	if (r == 0)
 		r = check_mounts(spec, err);
 	if (r == 0)

@@ -165,6 +165,21 @@ static int get_hide(const json_t *v, struct spec *spec, struct err *err)
 	return get_texts(v, "hide", SPEC_MAX_HIDE, &spec->hide, &spec->n_hide, err);
 }
 
+static int get_guard(const json_t *v, struct spec *spec, struct err *err)
+{
+	const char *s = json_string_value(v);
+
+	if (!s || spec_guard_parse(s, &spec->guard) < 0)
+		return err_set(err, -EINVAL, "guard must be default, strict, report or off");
+	return 0;
+}
+
+static int get_guard_except(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_texts(v, "guard_except", SPEC_MAX_EXCEPT, &spec->guard_except,
+		&spec->n_guard_except, err);
+}
+
 static int get_only(const json_t *v, struct spec *spec, struct err *err)
 {
 	return get_texts(v, "only", SPEC_MAX_ONLY, &spec->only, &spec->n_only, err);
@@ -260,6 +275,8 @@ static const struct spec_field fields[] = {
 	{.name = "only", .get = get_only},
 	{.name = "force", .get = get_force},
 	{.name = "hide", .get = get_hide},
+	{.name = "guard", .get = get_guard},
+	{.name = "guard_except", .get = get_guard_except},
 	{.name = "env", .get = get_env},
 	{.name = "ssh_agent", .get = get_ssh},
 	{.name = "ports", .get = get_ports},
@@ -398,6 +415,11 @@ json_t *spec_to_json(const struct spec *spec)
 	if (spec->n_only)
 		json_object_set_new(o, "only", list_to_json(spec->only, spec->n_only));
 	json_object_set_new(o, "hide", list_to_json(spec->hide, spec->n_hide));
+	if (spec->guard)
+		set_word(o, "guard", spec_guard_name(spec->guard));
+	if (spec->n_guard_except)
+		json_object_set_new(
+			o, "guard_except", list_to_json(spec->guard_except, spec->n_guard_except));
 	if (spec->force)
 		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));

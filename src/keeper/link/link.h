@@ -76,6 +76,8 @@ void record_begin(struct keeper *k);
 void record_check(struct keeper *k);
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
+/* A decision that does not wait for its record. */
+void record_decision(struct keeper *k, const struct audit_event *ev);
 void record_violation(struct keeper *k, const char *program, const char *what);
 /* Sets the timer for records that are not signed and synced; called after every event. */
 void record_arm(struct keeper *k);

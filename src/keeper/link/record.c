@@ -108,6 +108,11 @@ void record_life(struct keeper *k, const char *action, const char *why)
 	append_record(k, &ev);
 }
 
+void record_decision(struct keeper *k, const struct audit_event *ev)
+{
+	append_record(k, ev);
+}
+
 void record_violation(struct keeper *k, const char *program, const char *what)
 {
 	char reason[256];

@@ -127,6 +127,10 @@ static int watch_share(struct keeper *k)
 
 	if (r == 0 && k->share.hidden.pidfd >= 0)
 		r = loop_add(&k->loop, k->share.hidden.pidfd, EPOLLIN, key);
+	if (r == 0 && k->share.hand.pidfd >= 0)
+		r = loop_add(&k->loop, k->share.hand.pidfd, EPOLLIN, key);
+	if (r == 0)
+		r = guard_watch(k);
 	key.kind = EV_CROWD;
 	return r < 0 ? r : loop_add(&k->loop, k->share.room.fd, EPOLLIN, key);
 }
@@ -136,16 +140,22 @@ void start_unwatch_share(struct keeper *k)
 	loop_del(&k->loop, k->share.child.pidfd);
 	if (k->share.hidden.pidfd >= 0)
 		loop_del(&k->loop, k->share.hidden.pidfd);
+	if (k->share.hand.pidfd >= 0)
+		loop_del(&k->loop, k->share.hand.pidfd);
 	crowd_drop(k);
+	guard_drop(k);
 }
 
 int start_share(struct keeper *k, struct err *err)
 {
+	AUTO_CLOSE int event_fd = -1;
 	int r;
 
 	if (k->spec.n_workspaces + k->spec.n_mounts == 0)
 		return 0;
-	r = hands_share(k, &k->share, err);
+	r = guard_open(k, &event_fd, err);
+	if (r == 0)
+		r = hands_share(k, event_fd, &k->share, err);
 	if (r < 0)
 		return r;
 	k->has_share = true;

@@ -41,6 +41,14 @@ static void keep_reason(struct denied *d, const char *text)
 	d->is_new = true;
 }
 
+void denied_add(struct keeper *k, const char *text)
+{
+	uint64_t since = clock_mono_ms() - k->denied->sent_ms;
+
+	keep_reason(k->denied, text);
+	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
+}
+
 void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict)
 {
 	char text[DENIED_TEXT];
@@ -52,13 +60,11 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 		.sandbox = slice_from_str(verdict->sandbox),
 		.count = verdict->count,
 		.no_rule_helps = verdict->no_rule_helps};
-	uint64_t since = clock_mono_ms() - k->denied->sent_ms;
 
 	if (!ask->host[0] || deny_write_text(&wr, &d) < 0)
 		return;
 	text[wr.n] = '\0';
-	keep_reason(k->denied, text);
-	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
+	denied_add(k, text);
 }
 
 static void on_answer(struct keeper *k)

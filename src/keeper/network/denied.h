@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * denied - lists the blocked connections for the guest: /run/sbx/denied.
+ * denied - lists what was denied for the guest: /run/sbx/denied.
  *
  * How      lib/wire/http/deny.h formats each blocked connection: the target, the reason, and the
  *          command to run on the host. The list keeps the last DENIED_MAX different targets. A POST
  *          /denied sends the whole list to the guest, DENIED_WAIT_MS after a new entry and at most
  *          once per DENIED_PAUSE_MS. In the guest, sbx-why prints the reason for a plain "403" or
- *          "connection refused".
+ *          "connection refused". The guard of the share adds denied writes.
  * Trust    Input: targets from edge, possibly compromised. lib/wire/http/deny.h limits the text and
  *          makes it printable. The guest gets only the texts that its blocked requests got.
  * Owns     The texts.
@@ -35,4 +35,6 @@ struct denied {
 };
 
 void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict);
+/* Another text that ends in a newline; its first line names it. */
+void denied_add(struct keeper *k, const char *text);
 void denied_on_timer(struct keeper *k);

@@ -52,6 +52,7 @@ enum keeper_ev {
 	EV_TIMER_PORTS,
 	EV_CROWD, /* a lookup of virtiofsd waits */
 	EV_TIMER_CROWD,
+	EV_GUARD,    /* the guard of the share denied or reported a write */
 	EV_SELFTEST, /* the child that tests KVM exited */
 	EV_TIMER_SELFTEST,
 	EV_TIMER_DENIED,

@@ -76,6 +76,7 @@ struct keeper {
 	struct share share;
 	bool has_share, qemu_ended; /* qemu_ended: before the guest was up */
 	struct crowd *crowd;
+	struct guard *guard;
 	struct denied *denied;
 	struct edge_link *edge;
 	struct egress_link *egress;

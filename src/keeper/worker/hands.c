@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hands.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,7 +58,59 @@ const struct spec_workspace *hands_nth_mount(const struct keeper *k, size_t i)
 	return i < n ? &k->spec.workspaces[i] : &k->spec.mounts[i - n];
 }
 
-static int do_share(struct keeper *k, int log_fd, struct share *ret, struct err *err)
+static enum guard_level guard_level(enum spec_guard guard)
+{
+	static const enum guard_level levels[] = {
+		[SPEC_GUARD_UNSET] = GUARD_REPORT,
+		[SPEC_GUARD_OFF] = GUARD_OFF,
+		[SPEC_GUARD_REPORT] = GUARD_REPORT,
+		[SPEC_GUARD_DEFAULT] = GUARD_DEFAULT,
+		[SPEC_GUARD_STRICT] = GUARD_STRICT,
+	};
+	static_assert(ARRAY_LEN(levels) == SPEC_N_GUARDS, "a level for each");
+
+	return levels[guard];
+}
+
+/* The sealed keeper can write here: no symlink is followed. */
+static int open_guard_dir(const struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *dir = xasprintf("%s/guard", k->dir);
+	int fd;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_errno(err, -errno, "cannot create %s", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_errno(err, -errno, "cannot open %s", dir) : fd;
+}
+
+/* Without the list nothing could be denied: the start fails. */
+static int load_guard(
+	const struct keeper *k, struct autorun_list **ret, int *ret_dir_fd, struct err *err)
+{
+	int r = autorun_load(ret, err);
+
+	for (size_t i = 0; r == 0 && i < k->spec.n_guard_except; i++)
+		r = autorun_except(*ret, k->spec.guard_except[i], err);
+	if (r == 0)
+		r = *ret_dir_fd = open_guard_dir(k, err);
+	return r < 0 ? err_wrap(err, r, "cannot guard the workspaces") : 0;
+}
+
+static int start_guarded(const struct keeper *k, struct share_config *config, int event_fd,
+	struct share *ret, struct err *err)
+{
+	AUTO_AUTORUN struct autorun_list *list = NULL;
+	AUTO_CLOSE int dir_fd = -1;
+	enum guard_level level = guard_level(k->spec.guard);
+	int r = level == GUARD_OFF ? 0 : load_guard(k, &list, &dir_fd, err);
+
+	config->guard = (struct guard_config){
+		.level = level, .list = list, .dir_fd = dir_fd, .event_fd = event_fd};
+	return r < 0 ? r : share_start(config, ret, err);
+}
+
+static int do_share(struct keeper *k, int log_fd, int event_fd, struct share *ret, struct err *err)
 {
 	struct share_mount mounts[SPEC_MAX_WORKSPACES];
 	struct share_config config = {.mounts = mounts,
@@ -76,7 +130,7 @@ static int do_share(struct keeper *k, int log_fd, struct share *ret, struct err 
 			.ro = w->ro,
 			.own = i >= k->spec.n_workspaces};
 	}
-	return share_start(&config, ret, err);
+	return start_guarded(k, &config, event_fd, ret, err);
 }
 
 static void put_child(struct wr *w, const struct jail_child *c)
@@ -91,25 +145,31 @@ static struct jail_child get_child(struct rd *rd)
 		.pid = (pid_t)rd_u32(rd), .nofile = rd_u32(rd), .pidfd = -1, .notify_fd = -1};
 }
 
-enum share_fd { SHARE_FD_CHILD, SHARE_FD_VHOST, SHARE_FD_ROOM, SHARE_FD_HIDDEN };
+/* The last two exist with hidden names or a guard, and with a guard. */
+enum share_fd { SHARE_FD_CHILD, SHARE_FD_VHOST, SHARE_FD_ROOM, SHARE_FD_HIDDEN, SHARE_FD_HAND };
 
 static int serve_share(
 	struct keeper *k, struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
 	struct wr w = wr_init(a->body, sizeof(a->body));
 	struct share s = SHARE_EMPTY;
-	int r = q->n_fds == 1 ? do_share(k, q->fds[0], &s, err) : -EBADMSG;
+	int event_fd = q->n_fds == 2 ? q->fds[1] : -1;
+	int r = q->n_fds == 1 || q->n_fds == 2 ? do_share(k, q->fds[0], event_fd, &s, err)
+					       : -EBADMSG;
 
 	if (r == 0)
 		r = spawner_keep(s.child.pid, err);
 	if (r == 0 && s.hidden.pidfd >= 0)
 		r = spawner_keep(s.hidden.pid, err);
+	if (r == 0 && s.hand.pidfd >= 0)
+		r = spawner_keep(s.hand.pid, err);
 	if (r < 0) {
 		share_stop(&s);
 		return r;
 	}
 	put_child(&w, &s.child);
 	put_child(&w, &s.hidden);
+	put_child(&w, &s.hand);
 	wr_u32(&w, s.room.nofile);
 	wr_u8(&w, s.room.is_socket);
 	a->n = w.n;
@@ -117,11 +177,12 @@ static int serve_share(
 	a->fds[SHARE_FD_VHOST] = s.vhost_fd;
 	a->fds[SHARE_FD_ROOM] = s.room.fd;
 	a->fds[SHARE_FD_HIDDEN] = s.hidden.pidfd;
-	a->n_fds = s.hidden.pidfd >= 0 ? 4 : 3;
+	a->fds[SHARE_FD_HAND] = s.hand.pidfd;
+	a->n_fds = s.hand.pidfd >= 0 ? 5 : s.hidden.pidfd >= 0 ? 4 : 3;
 	return 0;
 }
 
-int hands_share(struct keeper *k, struct share *ret, struct err *err)
+int hands_share(struct keeper *k, int event_fd, struct share *ret, struct err *err)
 {
 	struct worker_msg *m = worker_question(HANDS_SHARE);
 	struct share s = SHARE_EMPTY;
@@ -129,20 +190,24 @@ int hands_share(struct keeper *k, struct share *ret, struct err *err)
 	int r;
 
 	if (!worker_is_on())
-		return do_share(k, k->chatter_wr, ret, err);
+		return do_share(k, k->chatter_wr, event_fd, ret, err);
 	m->fds[m->n_fds++] = k->chatter_wr;
+	if (event_fd >= 0)
+		m->fds[m->n_fds++] = event_fd;
 	r = worker_ask(m, err);
 	if (r < 0)
 		return r;
 	rd = rd_init(slice_of(m->body, m->n));
 	s.child = get_child(&rd);
 	s.hidden = get_child(&rd);
+	s.hand = get_child(&rd);
 	s.room.nofile = rd_u32(&rd);
 	s.room.is_socket = rd_u8(&rd);
 	s.child.pidfd = worker_take_fd(m, SHARE_FD_CHILD);
 	s.vhost_fd = worker_take_fd(m, SHARE_FD_VHOST);
 	s.room.fd = worker_take_fd(m, SHARE_FD_ROOM);
 	s.hidden.pidfd = worker_take_fd(m, SHARE_FD_HIDDEN);
+	s.hand.pidfd = worker_take_fd(m, SHARE_FD_HAND);
 	if (rd_finish(&rd) < 0 || s.room.fd < 0) {
 		share_stop(&s);
 		return err_set(err, -EBADMSG, "the spawner returned no share");

@@ -33,8 +33,8 @@ int hands_seal_files(struct keeper *k, bool waits, struct err *err) MUST_CHECK;
 void hands_leave(struct keeper *k);
 /* The workspaces, then the mounts in the agent's home. */
 const struct spec_workspace *hands_nth_mount(const struct keeper *k, size_t i);
-/* The workspaces of the spec. */
-int hands_share(struct keeper *k, struct share *ret, struct err *err) MUST_CHECK;
+/* The workspaces of the spec. Their guard sends events to event_fd; -1: none. */
+int hands_share(struct keeper *k, int event_fd, struct share *ret, struct err *err) MUST_CHECK;
 /* Recreates the listening sockets for the guest's ports. */
 int hands_listen(struct keeper *k, int ret_fds[HANDS_N_PORTS], struct err *err) MUST_CHECK;
 /* A connection to one of them. */

@@ -198,7 +198,7 @@ static int print_live(void *arg, const struct audit_record *rec, struct slice li
 {
 	const struct opts *o = arg;
 
-	if (rec->ev.kind != AUDIT_KIND_DECISION)
+	if (rec->ev.kind != AUDIT_KIND_DECISION || slice_eq_str(rec->ev.action, AUDIT_ACTION_GUARD))
 		return 0;
 	if (opts_has(o, "json"))
 		(void)fwrite(line.p, 1, line.n, stdout);

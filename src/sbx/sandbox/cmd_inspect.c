@@ -61,6 +61,9 @@ static void print_lists(const json_t *s)
 	}
 	json_array_foreach (json_object_get(s, "hide"), i, item)
 		row_inspect("hide", json_string_value(item) ? json_string_value(item) : "");
+	row_inspect("guard", api_str(s, "guard"));
+	json_array_foreach (json_object_get(s, "guard_except"), i, item)
+		row_inspect("except", json_string_value(item) ? json_string_value(item) : "");
 	json_array_foreach (json_object_get(s, "ports"), i, item) {
 		AUTO_FREE char *address = port_spec_address(item);
 		const char *why = api_str(item, "reason");

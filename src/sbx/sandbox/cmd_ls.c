@@ -30,15 +30,24 @@ static char *workspaces_text(const json_t *s)
 	return xasprintf("%s%s (+%zu)", api_str(first, "host"), ro, n - 1);
 }
 
+/* The number of changed files that run programs on the host. */
+static char *changed_text(const json_t *s)
+{
+	long long n = api_int(s, "guard_changed");
+
+	return n ? xasprintf(", %lld to review", n) : xstrdup("");
+}
+
 static void add_row(struct table *t, const json_t *s)
 {
 	AUTO_FREE char *where = workspaces_text(s);
 	AUTO_FREE char *ports = port_spec_summary(json_object_get(s, "ports"));
 	bool emulated = strcmp(api_str(s, "accel"), "tcg") == 0 && !sandbox_is(s, "stopped") &&
 			!sandbox_is(s, "suspended");
+	AUTO_FREE char *changed = changed_text(s);
 	AUTO_FREE char *status =
-		xasprintf("%s%s", sandbox_is(s, "paused") ? SANDBOX_PAUSED : api_str(s, "status"),
-			emulated && !sandbox_is(s, "paused") ? " (tcg)" : "");
+		xasprintf("%s%s%s", sandbox_is(s, "paused") ? SANDBOX_PAUSED : api_str(s, "status"),
+			emulated && !sandbox_is(s, "paused") ? " (tcg)" : "", changed);
 	const char *cells[] = {api_str(s, "name"), api_str(s, "agent"), status, ports, where};
 
 	table_add(t, cells);
@@ -92,7 +101,8 @@ const struct verb verb_ls = {
 		"Lists all sandboxes by name. A sandbox that does not respond within a second is shown as\n"
 		"unresponsive. (tcg) after the status means software emulation, which is not an isolation\n"
 		"boundary. A sandbox that is paused (disk full) continues automatically when the host has\n"
-		"free disk space again.",
+		"free disk space again. \"2 to review\" means that the sandbox changed two workspace files\n"
+		"that run programs on the host; sbx review SANDBOX --guard shows them.",
 	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
 		    "select(.status==\"running\").name'\n",
 	.opts = opts,

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "src/sbx/agent/agent.h"
+#include "src/sbx/review/review.h"
 #include "src/sbx/session/session.h"
 #include "create.h"
 #include "existing.h"
@@ -258,6 +260,7 @@ static int run_all(struct opts *o)
 	AUTO_ENV struct env env = {0};
 	struct problem p = {0};
 	bool made = false, left = false;
+	uint64_t began;
 	int r, status;
 
 	if (opts_has(o, "cold"))
@@ -282,6 +285,7 @@ static int run_all(struct opts *o)
 	(void)fflush(stdout);
 	if (opts_has(o, "detached"))
 		return start_detached(o, &plan) == EXIT_OK ? EXIT_OK : EXIT_OURS;
+	began = clock_wall_ms();
 	status = run_session(o, &plan, &env, &left);
 	if (left && opts_has(o, "rm")) {
 		ui_note("Sandbox '%s' is still running and was not removed. To remove it:",
@@ -289,6 +293,10 @@ static int run_all(struct opts *o)
 		ui_hint("sbx rm %s", plan.name);
 		return status;
 	}
+	if (!left && opts_has(o, "rm"))
+		review_note_removed(plan.name, began);
+	else if (!left)
+		review_note(plan.name, began);
 	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
 		status = EXIT_OURS;
 	return status;

@@ -13,14 +13,16 @@ static const struct opt_def opts[] = {
 	{'m', "memory", "SIZE", "memory size, for example 2g"},
 	{0, "idle-timeout", "DURATION", "suspend after DURATION without activity; 0 disables it"},
 	{0, "accel", "KIND", "auto, kvm or tcg"},
+	{0, "guard", "LEVEL", "default, strict, report or off; see sbx help review"},
 	{0},
 };
 
 static int build_body(const struct opts *o, json_t *body, struct err *err)
 {
 	const char *cpus = opts_value(o, "cpus"), *memory = opts_value(o, "memory");
-	const char *accel = opts_value(o, "accel");
+	const char *accel = opts_value(o, "accel"), *guard = opts_value(o, "guard");
 	const char *idle = opts_value(o, "idle-timeout");
+	enum spec_guard level;
 	enum spec_accel kind;
 	uint64_t v;
 
@@ -45,9 +47,14 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 	if (idle)
 		(void)json_object_set_new(body, "idle_timeout",
 			json_integer(strcmp(idle, "0") != 0 ? (json_int_t)v : 0));
+	if (guard && spec_guard_parse(guard, &level) < 0)
+		return err_set(err, -EINVAL,
+			"invalid --guard '%s': expected default, strict, report or off", guard);
+	if (guard)
+		(void)json_object_set_new(body, "guard", json_string(guard));
 	if (json_object_size(body) == 0)
 		return err_set(err, -EINVAL,
-			"nothing to change: use --cpus, --memory, --accel or --idle-timeout");
+			"nothing to change: use --cpus, --memory, --accel, --idle-timeout or --guard");
 	return 0;
 }
 
@@ -69,7 +76,9 @@ static int run_update(struct opts *o)
 		return ui_problem(&p, r);
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
-	printf("Sandbox '%s': %lld CPUs, %s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
+	printf("Sandbox '%s': %lld CPUs, %s%s%s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
+		opts_has(o, "guard") ? ", guard " : "",
+		opts_has(o, "guard") ? api_str(s, "guard") : "",
 		is_down ? "" : ", applied at the next start");
 	if (!is_down)
 		printf("Restart it with: sbx restart %s\n", api_str(s, "name"));
@@ -82,8 +91,8 @@ const struct verb verb_update = {
 	.args = "SANDBOX",
 	.summary = "change the resources of a sandbox",
 	.about =
-		"Changes the CPUs, memory, idle timeout or accelerator of a sandbox. Changes apply at the\n"
-		"next start. A suspended sandbox resumes with its old values.",
+		"Changes the CPUs, memory, idle timeout, accelerator or guard of a sandbox. Changes apply\n"
+		"at the next start. A suspended sandbox resumes with its old CPUs and memory.",
 	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
 	.opts = opts,
 	.min = 1,

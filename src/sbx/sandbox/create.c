@@ -200,6 +200,31 @@ static int set_words(const struct opts *o, const struct agent *a, json_t *body, 
 	return 0;
 }
 
+/* Without the option sbxd uses the setting share.guard. */
+static int set_guard(const struct opts *o, json_t *body, struct err *err)
+{
+	const struct opt_list *except = opts_list(o, "guard-except");
+	const char *level = opts_value(o, "guard");
+	json_t *globs = json_array();
+	enum spec_guard kind;
+
+	(void)json_object_set_new(body, "guard_except", globs);
+	if (level && spec_guard_parse(level, &kind) < 0)
+		return err_set(err, -EINVAL,
+			"invalid --guard '%s': expected default, strict, report or off", level);
+	if (level)
+		(void)json_object_set_new(body, "guard", json_string(level));
+	if (except->n && level && kind == SPEC_GUARD_OFF)
+		return err_set(err, -EINVAL, "--guard-except has no effect with --guard off");
+	for (size_t i = 0; i < except->n; i++)
+		if (!except->v[i][0] || except->v[i][0] == '/' ||
+			json_array_append_new(globs, json_string(except->v[i])) < 0)
+			return err_set(err, -EINVAL,
+				"invalid --guard-except '%s': expected a path relative to a workspace",
+				except->v[i]);
+	return 0;
+}
+
 /* Variables that locate a dialog. */
 static json_t *display_env(void)
 {
@@ -325,6 +350,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		r = set_env(o, a, ret->body, p);
 	if (r == 0)
 		r = set_words(o, a, ret->body, &p->err);
+	if (r == 0)
+		r = set_guard(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_ssh_agent(o, ret->body, &p->err);
 	if (r == 0)

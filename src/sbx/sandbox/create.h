@@ -30,6 +30,10 @@
 		{0, "cold", NULL, "boot instead of restoring a snapshot"},                     \
 		{0, "hide", "GLOB", "make matching files unreadable, for example '.env*'",     \
 			.many = true, .heading = "options of files and environment"},          \
+		{0, "guard", "LEVEL",                                                          \
+			"deny files that run on the host: default, strict, report or off"},    \
+		{0, "guard-except", "PATH", "file that --guard ignores, for example Makefile", \
+			.many = true},                                                         \
 		{0, "force", NULL, "allow sharing directories that are otherwise refused"},    \
 		{'e', "env", "NAME[=VALUE]", "set a variable for all commands", .many = true}, \
 		{0, "env-file", "FILE", "read variables from FILE", .many = true},             \

@@ -34,6 +34,8 @@ static const struct row {
 	{"disk", SAME, "disk", "disk"},
 	{"idle-timeout", UPDATE, "idle_timeout", "idle timeout"},
 	{"hide", SAME, "hide", "hidden files"},
+	{"guard", UPDATE, "guard", "the guard"},
+	{"guard-except", SAME, "guard_except", "exceptions of the guard"},
 	{"env", SESSION},
 	{"env-file", SESSION},
 	{"accel", SESSION},
@@ -143,18 +145,20 @@ static int hint_another(
 
 /* ---- comparing ---- */
 
-/* Every pattern must be among the sandbox's; it may hide more. */
-static int check_hide(
-	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
+/* Every pattern must be among the sandbox's, which may have more. */
+static int check_globs(const struct opts *o, const char *field, const json_t *want,
+	const json_t *there, struct problem *p)
 {
+	const char *verb = strcmp(field, "hide") == 0 ? "hide" : "except";
 	const json_t *glob, *has;
 	size_t i, k;
 
-	json_array_foreach (json_object_get(want, "hide"), i, glob) {
-		AUTO_FREE char *text = xasprintf("does not hide '%s'", json_string_value(glob));
+	json_array_foreach (json_object_get(want, field), i, glob) {
+		AUTO_FREE char *text = xasprintf("does not %s '%s'%s", verb,
+			json_string_value(glob), verb[0] == 'e' ? " from its guard" : "");
 		bool found = false;
 
-		json_array_foreach (json_object_get(there, "hide"), k, has) {
+		json_array_foreach (json_object_get(there, field), k, has) {
 			found = found || json_equal(glob, has);
 		}
 		if (!found)
@@ -187,8 +191,8 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 {
 	AUTO_FREE char *text = NULL;
 
-	if (strcmp(row->field, "hide") == 0)
-		return check_hide(o, want, there, p);
+	if (strcmp(row->field, "hide") == 0 || strcmp(row->field, "guard_except") == 0)
+		return check_globs(o, row->field, want, there, p);
 	if (strcmp(row->field, "ssh_agent") == 0)
 		return check_ssh(o, json_object_get(want, "ssh_agent"), there, p);
 	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
@@ -204,7 +208,8 @@ static int check_update(const struct opts *o, const struct row *row, const json_
 {
 	AUTO_FREE char *value = policy_shell_word(opts_value(o, row->option));
 
-	if (api_int(want, row->field) == api_int(there, row->field))
+	if (api_int(want, row->field) == api_int(there, row->field) &&
+		strcmp(api_str(want, row->field), api_str(there, row->field)) == 0)
 		return 0;
 	(void)err_set(&p->err, -EEXIST, "sandbox '%s' already exists with a different value for %s",
 		api_str(there, "name"), row->word);

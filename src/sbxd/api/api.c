@@ -49,6 +49,8 @@ static api_fn *const calls[] = {
 	[API_TEMPLATE_RM] = api_template_rm,
 	[API_TEMPLATE_COLLECT] = api_template_collect,
 	[API_AUDIT_PRUNE] = api_audit_prune,
+	[API_GUARD] = api_guard,
+	[API_GUARD_DONE] = api_guard_done,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 

@@ -73,6 +73,9 @@ static int complete_spec(struct spec *spec, struct err *err)
 		str_random_hex(spec->id, SPEC_ID_LEN / 2);
 	spec_set_defaults(spec, (uint32_t)settings_get_u64(&set, SETTINGS_VM_CPUS),
 		settings_get_u64(&set, SETTINGS_VM_MEMORY));
+	if (!spec->guard &&
+		spec_guard_parse(settings_get(&set, SETTINGS_SHARE_GUARD), &spec->guard) < 0)
+		return err_set(err, -EINVAL, "invalid setting share.guard");
 	spec->generation = 1;
 	templates_pin(spec);
 	return spec_check(spec, err);

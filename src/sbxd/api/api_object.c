@@ -120,6 +120,9 @@ json_t *api_object(struct sbxd *d, const struct store_row *row)
 	else
 		add_stopped(o, row);
 	json_object_set_new(o, "ports", api_ports_to_json(d, row));
+	json_object_set_new(o, "guard", json_string(spec_guard_name(row->spec.guard)));
+	json_object_set_new(o, "guard_changed",
+		json_number(guarded_each(row->spec.id, GUARDED_DIRTY, NULL, NULL)));
 	json_object_set_new(o, "own_services", own_services(row->spec.id));
 	return o;
 }

@@ -27,7 +27,7 @@ static int fill_dirs(struct jail_dirs *d, struct err *err)
 {
 	static const char *const readable[] = {
 		"/etc", "/proc", "/dev/urandom", "/usr/share/zoneinfo"};
-	static const char *const shipped[] = {"services", "policies"};
+	static const char *const shipped[] = {"services", "policies", "airlock"};
 	int r;
 
 	/* Symlinks last: there may be more than the list can hold. */

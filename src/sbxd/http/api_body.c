@@ -64,8 +64,8 @@ static int take_generation(json_t *o, uint64_t *ret, struct err *err)
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err)
 {
-	static const char *const allowed[] = {
-		"name", "cpus", "memory", "accel", "idle_timeout", "ports", "generation", NULL};
+	static const char *const allowed[] = {"name", "cpus", "memory", "accel", "idle_timeout",
+		"guard", "ports", "generation", NULL};
 	AUTO_FREE char *text = NULL;
 	json_auto_t *o = NULL, *whole = NULL;
 	int r = api_body_load(body, allowed, &o, err);

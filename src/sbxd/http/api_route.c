@@ -46,6 +46,8 @@ static const struct {
 	{API_HTTP_DELETE, "v1/sandboxes/:ref/ports", API_PORT_RM, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
+	{API_HTTP_GET, "v1/sandboxes/:ref/guard", API_GUARD, false},
+	{API_HTTP_DELETE, "v1/sandboxes/:ref/guard", API_GUARD_DONE, false},
 	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
 	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
 	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},
@@ -155,6 +157,13 @@ static int take_keep(
 	return take_number(req, q, value, err);
 }
 
+static int take_total(
+	struct api_request *req, const struct query *q, const char *value, struct err *err)
+{
+	req->has_total = true;
+	return take_number(req, q, value, err);
+}
+
 #define AT(m) offsetof(struct api_request, m)
 #define PORT 1, UINT16_MAX, "1 to 65535"
 
@@ -175,6 +184,7 @@ static const struct query queries[] = {
 	{API_AUDIT_PRUNE, "keep_bytes", take_keep, AT(keep_bytes), 0, AUDIT_MAX_NUMBER,
 		"a number of bytes"},
 	{API_AUDIT_PRUNE, "dry", take_flag, AT(dry), 0, 0, NULL},
+	{API_GUARD_DONE, "total", take_total, AT(total), 0, UINT32_MAX, "a number of files"},
 	{API_PORT_RM, "host_ip", take_string, AT(host_ip), 0, 0, NULL},
 	{API_PORT_RM, "host_port", take_number, AT(host_port), PORT},
 	{.call = API_PORT_RM, .key = "protocol", .take = take_protocol},
@@ -204,6 +214,8 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 		return err_set(err, 400, "missing resource");
 	if (req->call == API_PORT_RM && !req->sandbox_port)
 		return err_set(err, 400, "missing sandbox_port");
+	if (req->call == API_GUARD_DONE && !req->has_total)
+		return err_set(err, 400, "missing total");
 	if (req->call == API_AUDIT_PRUNE && !req->before_ms == !req->has_keep)
 		return err_set(err, 400, "expected one of before_ms and keep_bytes");
 	return 0;

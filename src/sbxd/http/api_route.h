@@ -52,6 +52,8 @@ enum api_call {
 	API_TEMPLATE_RM,
 	API_TEMPLATE_COLLECT,
 	API_AUDIT_PRUNE,
+	API_GUARD,
+	API_GUARD_DONE,
 	API_N_CALLS,
 };
 
@@ -60,6 +62,8 @@ struct api_request {
 	const char *ref;  /* NULL: the call has none */
 	uint64_t wait_ms; /* GET */
 	bool force;	  /* DELETE */
+	uint64_t total;	  /* GUARD_DONE: the rows that the client has seen */
+	bool has_total;
 
 	/* of the policy */
 	uint64_t from; /* the first requested rule */

@@ -106,6 +106,68 @@ static void mounts_and_only_survive(void **state)
 	assert_false(spec_matches(&a, &none));
 }
 
+static void the_guard_survives(void **state)
+{
+	static const char json[] =
+		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[],\"hide\":[],\"guard\":"
+		"\"strict\",\"guard_except\":[\"Makefile\",\"tools/*.mk\"],\"env\":{}}";
+	AUTO_SPEC struct spec a = {0}, b = {0}, open = {0};
+	struct err err = {0};
+
+	read_and_copy(json, &a, &b);
+	b.guard = SPEC_GUARD_REPORT;
+	assert_false(spec_matches(&a, &b));
+	assert_int_equal(decode("{\"name\":\"ab\",\"guard_except\":[\"Makefile\",\"tools/*.mk\"]}",
+				 &open, &err),
+		0);
+	assert_true(spec_matches(&a, &open));
+	open.n_guard_except--;
+	assert_false(spec_matches(&a, &open));
+	open.n_guard_except++;
+}
+
+/* Specs of earlier versions have no field: nothing is denied, changes are listed. */
+static void a_spec_without_a_guard_reports(void **state)
+{
+	AUTO_SPEC struct spec s = {0};
+	AUTO_FREE char *text = NULL;
+	enum spec_guard level;
+
+	assert_int_equal(decode(full, &s, NULL), 0);
+	assert_int_equal(s.guard, SPEC_GUARD_UNSET);
+	assert_string_equal(spec_guard_name(s.guard), "report");
+	text = spec_encode(&s);
+	assert_null(strstr(text, "guard"));
+	assert_int_equal(spec_guard_parse("report", &level), 0);
+	assert_int_equal(level, SPEC_GUARD_REPORT);
+	assert_int_equal(spec_guard_parse("", &level), -EINVAL);
+	assert_int_equal(spec_guard_parse("Default", &level), -EINVAL);
+}
+
+static void a_wrong_guard_is_refused(void **state)
+{
+	static const struct {
+		const char *json, *says;
+	} rows[] = {
+		{"{\"name\":\"ab\",\"guard\":\"on\"}", "default, strict, report or off"},
+		{"{\"name\":\"ab\",\"guard\":1}", "default, strict, report or off"},
+		{"{\"name\":\"ab\",\"guard_except\":\"x\"}", "guard_except must be a list"},
+		{"{\"name\":\"ab\",\"guard_except\":[\"\"]}", "is empty"},
+		{"{\"name\":\"ab\",\"guard_except\":[\"/etc/x\"]}", "relative to a workspace"},
+		{"{\"name\":\"ab\",\"guard_except\":[\"a/../b\"]}", "relative to a workspace"},
+		{"{\"name\":\"ab\",\"guard_except\":[\"a//b\"]}", "relative to a workspace"},
+		{"{\"name\":\"ab\",\"guard_except\":[\"a/\"]}", "relative to a workspace"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_SPEC struct spec s = {0};
+		struct err err = {0};
+
+		assert_int_equal(decode(rows[i].json, &s, &err), -EINVAL);
+		assert_non_null(strstr(err.text, rows[i].says));
+	}
+}
+
 static void wrong_fields_are_refused_by_name(void **state)
 {
 	static const struct {
@@ -345,6 +407,9 @@ int main(void)
 		cmocka_unit_test(names_follow_the_rule),
 		cmocka_unit_test(ids_are_twelve_hex_digits),
 		cmocka_unit_test(a_full_spec_survives_the_round),
+		cmocka_unit_test(the_guard_survives),
+		cmocka_unit_test(a_spec_without_a_guard_reports),
+		cmocka_unit_test(a_wrong_guard_is_refused),
 		cmocka_unit_test(wrong_fields_are_refused_by_name),
 		cmocka_unit_test(lists_have_limits),
 		cmocka_unit_test(an_over_long_environment_is_refused),

@@ -76,6 +76,19 @@ static void the_texts_of_a_host_are_printed_and_no_others(void **state)
 	assert_string_equal(out, A BA A22 V6 NAME);
 }
 
+/* The guard of the workspaces adds its own texts. */
+static void a_denied_write_is_no_part_of_a_host(void **state)
+{
+	static const char write[] = "Blocked by the guard: .envrc\n  reason:  direnv runs it\n";
+	AUTO_FREE char *all = xasprintf("%s%s%s", A, write, BA);
+
+	say(all);
+	assert_int_equal(why("a.example"), 0);
+	assert_string_equal(out, A);
+	assert_int_equal(why(""), 0);
+	assert_string_equal(out, all);
+}
+
 static void one_that_was_not_refused_is_said_to_be_none(void **state)
 {
 	say(A);
@@ -85,7 +98,7 @@ static void one_that_was_not_refused_is_said_to_be_none(void **state)
 				 "  try:  sbx policy check network *     (run on the host)\n");
 	say("");
 	assert_int_equal(why(""), 1);
-	assert_string_equal(out, "no connection was refused\n");
+	assert_string_equal(out, "nothing was refused\n");
 	assert_int_equal(why("--help"), 0);
 	assert_non_null(strstr(out, "usage: sbx-why [HOST[:PORT]]\n"));
 }
@@ -95,6 +108,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			the_texts_of_a_host_are_printed_and_no_others, up, down),
+		cmocka_unit_test_setup_teardown(a_denied_write_is_no_part_of_a_host, up, down),
 		cmocka_unit_test_setup_teardown(
 			one_that_was_not_refused_is_said_to_be_none, up, down),
 	};

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard_diff.h"
+#include "lib/base/mem.h"
+#include "lib/client/api/sandbox.h"
+#include "lib/client/cli/form.h"
+#include "review.h"
+
+#define NOTE_MAX 5 /* paths in the note at the end of a session */
+
+static const struct opt_def opts[] = {
+	{0, "guard", NULL, "show changed files that run programs on the host"},
+	{0, "json", NULL, "print JSON"},
+	{0, "done", NULL, "print the names and forget the list"},
+	{0},
+};
+
+static int get_list(const char *ref, json_t **ret, struct problem *p)
+{
+	return sandbox_call("GET", ref, "/guard", NULL, API_TIMEOUT_MS, ret, p);
+}
+
+/* The path for people: in the workspace, or of the host if there are several. */
+static char *path_text(const json_t *sandbox, const json_t *row)
+{
+	const char *host = api_str(row, "workspace");
+	bool is_only = json_array_size(json_object_get(sandbox, "workspaces")) == 1 &&
+		       json_array_size(json_object_get(sandbox, "mounts")) == 0;
+	char *text = is_only ? xstrdup(api_str(row, "path"))
+			     : xasprintf("%s%s%s", strcmp(host, "/") == 0 ? "" : host,
+				       strcmp(host, "/") == 0 ? "" : "/", api_str(row, "path"));
+
+	ui_clean(text);
+	return text;
+}
+
+static const char *state_text(const json_t *row)
+{
+	static const struct {
+		const char *state, *text;
+	} states[] = {
+		{"new", "new"},
+		{"changed", "changed"},
+		{"was-link", "was a symbolic link"},
+		{"was-other", "replaced"},
+		{"tree", "files in it were created or changed"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		if (strcmp(api_str(row, "state"), states[i].state) == 0)
+			return states[i].text;
+	return "changed";
+}
+
+/* "Makefile: make runs it (changed)" */
+static char *row_heading(const json_t *sandbox, const json_t *row)
+{
+	AUTO_FREE char *path = path_text(sandbox, row);
+	const char *program = api_str(row, "program"), *detail = api_str(row, "detail");
+	char *text = xasprintf("%s: %s runs it%s%s (%s)", path,
+		program[0] ? program : "a program of the host", detail[0] ? ": " : "", detail,
+		strcmp(api_str(row, "state"), "denied") == 0 ? "denied" : state_text(row));
+
+	ui_clean(text);
+	return text;
+}
+
+static void put_stdout(void *arg, const char *text, size_t n)
+{
+	(void)arg;
+	(void)fwrite(text, 1, n, stdout);
+}
+
+static void print_rows(const json_t *sandbox, const json_t *list, const char *field, bool diffs)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach (json_object_get(list, field), i, row) {
+		AUTO_FREE char *text = row_heading(sandbox, row);
+
+		printf("%s\n", text);
+		if (!diffs)
+			continue;
+		guard_diff_print(sandbox, list, row, put_stdout, NULL);
+		printf("\n");
+	}
+}
+
+static void print_end(const json_t *sandbox, const json_t *list)
+{
+	const char *name = api_str(sandbox, "name");
+	long long n = api_int(list, "total");
+	size_t shown = json_array_size(json_object_get(list, "changed"));
+
+	if (strcmp(api_str(list, "guard"), "off") == 0) {
+		ui_note("The guard of sandbox '%s' is off: changes are not recorded. "
+			"Enable it with: sbx update %s --guard default",
+			name, name);
+	} else if (n == 0) {
+		ui_note("No changed files run programs on the host");
+	} else {
+		if ((size_t)n > shown)
+			ui_note("%lld more files are not listed", n - (long long)shown);
+		ui_note("%lld changed file%s run%s programs on the host. Forget the list with: "
+			"sbx review %s --guard --done",
+			n, n == 1 ? "" : "s", n == 1 ? "s" : "", name);
+	}
+}
+
+static void put_stream(void *arg, const char *text, size_t n)
+{
+	(void)fwrite(text, 1, n, arg);
+}
+
+static void add_diff(const json_t *sandbox, const json_t *list, json_t *row)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	json_t *diff;
+
+	if (!f)
+		abort();
+	guard_diff_print(sandbox, list, row, put_stream, f);
+	(void)fclose(f);
+	diff = json_stringn(text, size);
+	(void)json_object_set_new(row, "diff", diff ? diff : json_null());
+	free(text);
+}
+
+static void print_json(const json_t *sandbox, json_t *list)
+{
+	static const char *const keys[] = {"copy", "diff", NULL};
+	static const char *const fields[] = {"changed", "denied"};
+	json_t *row;
+	size_t k;
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		json_array_foreach (json_object_get(list, fields[i]), k, row) {
+			if (i == 0)
+				add_diff(sandbox, list, row);
+			form_fill(row, keys);
+		}
+	}
+	api_print(list);
+}
+
+/* sbxd forgets the list only if it still has the same number of files. */
+static int forget_list(const char *ref, const json_t *list, struct problem *p)
+{
+	AUTO_FREE char *tail = xasprintf("/guard?total=%lld", api_int(list, "total"));
+
+	return sandbox_call("DELETE", ref, tail, NULL, API_TIMEOUT_MS, NULL, p);
+}
+
+static void print_text(const json_t *sandbox, const json_t *list, bool is_done)
+{
+	print_rows(sandbox, list, "changed", !is_done);
+	print_rows(sandbox, list, "denied", false);
+	(void)fflush(stdout);
+	if (!is_done)
+		print_end(sandbox, list);
+}
+
+static int run_review(struct opts *o)
+{
+	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
+	const char *ref = o->args.v[0];
+	struct problem p = {0};
+	int r;
+
+	if (!opts_has(o, "guard")) {
+		ui_error("sbx review: missing --guard");
+		ui_hint("sbx review %s --guard", ref);
+		return EXIT_USAGE;
+	}
+	r = sandbox_get(ref, &sandbox, &p);
+	if (r == 0)
+		r = get_list(ref, &list, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "json"))
+		print_json(sandbox, list);
+	else
+		print_text(sandbox, list, opts_has(o, "done"));
+	r = opts_has(o, "done") ? forget_list(ref, list, &p) : 0;
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (opts_has(o, "done") && !opts_has(o, "json"))
+		ui_note("The list of sandbox '%s' is empty now", api_str(sandbox, "name"));
+	return EXIT_OK;
+}
+
+/* ---- the note at the end of a session ---- */
+
+/* A retried write is listed once. */
+static bool is_repeated(const json_t *rows, size_t at, uint64_t since_ms)
+{
+	const json_t *row = json_array_get(rows, at);
+
+	for (size_t i = 0; i < at; i++) {
+		const json_t *other = json_array_get(rows, i);
+
+		if ((uint64_t)api_int(other, "changed_at") >= since_ms &&
+			strcmp(api_str(other, "path"), api_str(row, "path")) == 0 &&
+			strcmp(api_str(other, "detail"), api_str(row, "detail")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void note_denied(const json_t *sandbox, const json_t *rows, uint64_t since_ms)
+{
+	const json_t *row;
+	size_t i, n = 0;
+
+	json_array_foreach (rows, i, row) {
+		AUTO_FREE char *text = NULL;
+
+		if ((uint64_t)api_int(row, "changed_at") < since_ms ||
+			is_repeated(rows, i, since_ms))
+			continue;
+		if (++n > NOTE_MAX)
+			continue;
+		text = row_heading(sandbox, row);
+		ui_note("guard: %s", text);
+	}
+	if (n > NOTE_MAX)
+		ui_note("guard: %zu more writes were denied", n - NOTE_MAX);
+}
+
+void review_note(const char *ref, uint64_t since_ms)
+{
+	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
+	struct problem p = {0};
+	long long n;
+
+	/* The session is over: what it left is worth a note, not an error. */
+	if (sandbox_get(ref, &sandbox, &p) < 0 || get_list(ref, &list, &p) < 0)
+		return;
+	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
+	n = api_int(list, "total");
+	if (n)
+		ui_note("%lld changed file%s run%s programs on the host: sbx review %s --guard", n,
+			n == 1 ? "" : "s", n == 1 ? "s" : "", api_str(sandbox, "name"));
+}
+
+void review_note_removed(const char *ref, uint64_t since_ms)
+{
+	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
+	struct problem p = {0};
+	const json_t *row;
+	size_t i;
+
+	if (sandbox_get(ref, &sandbox, &p) < 0 || get_list(ref, &list, &p) < 0)
+		return;
+	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
+	json_array_foreach (json_object_get(list, "changed"), i, row) {
+		AUTO_FREE char *text = row_heading(sandbox, row);
+
+		if (i < 2 * NOTE_MAX)
+			ui_note("guard: %s", text);
+	}
+	if (i > 2 * NOTE_MAX)
+		ui_note("guard: %zu more files", i - 2 * NOTE_MAX);
+}
+
+const struct verb verb_review = {
+	.name = "review",
+	.group = "sandboxes",
+	.args = "SANDBOX",
+	.summary = "show what a sandbox changed in its workspaces",
+	.about =
+		"With --guard, shows the workspace files that run programs on the host (Makefile,\n"
+		"package.json, editor and CI configuration ...) and that the sandbox created or changed:\n"
+		"the program that runs each file, and the difference to its earlier content. Also lists\n"
+		"the writes that the guard denied. The list is kept until --done or until the sandbox is\n"
+		"removed. Files outside the list, such as source code, are not shown: use git diff.",
+	.examples = "  sbx review demo --guard\n"
+		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n"
+		    "  sbx review demo --guard --done\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run_review,
+};

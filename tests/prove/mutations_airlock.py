@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holes in the guard of workspaces: all of it, and its list."""
+from holes import HOLES
+from mutation import Hole, Mutation
+
+HOLES += [
+    Hole("guard-denies-nothing", "src/keeper/worker/hands.c",
+         "[SPEC_GUARD_DEFAULT] = GUARD_DEFAULT,", "[SPEC_GUARD_DEFAULT] = GUARD_REPORT,"),
+    Hole("guard-lists-nothing", "lib/vm/share/guard_dirty.c",
+         "\tr = add_row(g, &at, m->row, op, tree > 0);\n",
+         "\tr = tree > 4096 ? add_row(g, &at, m->row, op, tree > 0) : 0;\n"),
+]
+
+MUTATIONS = [
+    Mutation(red=tuple(f"airlock/{n}" for n in (
+        "claude-settings", "envrc", "git-config", "git-hooks", "hard-link", "link-names",
+        "parent-rename")), hole="guard-denies-nothing"),
+    Mutation(red=("airlock/listed",), hole="guard-lists-nothing"),
+]
