@@ -104,6 +104,7 @@ def test_a_claim_and_the_next_one(env):
         assert first.guest(f"cat {folder}/here", user="agent") == "before"
         first.guest(f"echo inside > {folder}/there", user="agent")
         assert (folder / "there").read_text() == "inside\n"
+        assert first.fails(f"echo inside > {folder}/.envrc"), "its guard began with the claim"
         assert abs(float(first.guest("date +%s.%N")) - time.time()) < 5
         assert first.guest("hostname") == "first"
         assert first.guest("id -u", user="agent") == str(os.getuid())
