@@ -89,8 +89,8 @@ static int put_text(const struct guard_call *c, const struct text *t)
 	if (fd < 0)
 		return -errno;
 	r = fd_write_all(fd, t->p, t->n);
-	if (r == 0 &&
-		(fchmod(fd, t->mode) < 0 || renameat(dir, name, dir, guard_path_name(&c->b)) < 0))
+	if (r == 0 && (fchmod(fd, t->mode) < 0 ||
+			      renameat2(dir, name, dir, guard_path_name(&c->b), c->flags) < 0))
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(dir, name, 0);

@@ -82,7 +82,7 @@ static int rename_here(struct guard *g, const struct guard_call *c)
 	look_at_end(g, &c->b, c->fds[1], &to);
 	if (!from.type)
 		return -ENOENT;
-	if (to.m.mode == AUTORUN_CHECK && !c->flags && from.type == S_IFREG &&
+	if (to.m.mode == AUTORUN_CHECK && !(c->flags & RENAME_EXCHANGE) && from.type == S_IFREG &&
 		!guard_is_refused(&from.m))
 		return guard_check_write(g, c, &to.m);
 	r = judge_rename(g, &from, &to, c->flags & RENAME_EXCHANGE);

@@ -554,6 +554,11 @@ static void a_configuration_that_names_no_program_is_accepted(void **state)
 	next_event(&e);
 	assert_int_equal(e.what, GUARD_DENIED);
 	assert_non_null(strstr(e.reason, "core.fsmonitor"));
+	/* mv(1) replaces nothing if it does not know of a target */
+	assert_int_equal(TRY(TO_REMOVE, ".git/config.lock"), 0);
+	put(".git/config.lock", "[user]\n\tname = host\n");
+	assert_int_equal(TRY_FLAGS(".git/config.lock", ".git/config", RENAME_NOREPLACE), EEXIST);
+	assert_int_equal(TRY_FLAGS(".git/config.lock", ".git/config", RENAME_EXCHANGE), EACCES);
 	/* only from the name that git uses, in the same directory, and no link */
 	put("a/config.lock", "[user]\n\tname = x\n");
 	put(".git/other", "[user]\n\tname = x\n");
