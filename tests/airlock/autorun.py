@@ -57,3 +57,24 @@ def judge(path):
 def mode_of(path):
     row = judge(path)
     return row.mode if row else None
+
+
+WORDS = {"deny": "refused", "check": "checked"}
+
+
+def table():
+    """The rows as the table of docs/guides/workspaces.md has them: one line per kind and mode."""
+    lines = ["| kind | files | program | by default |", "|---|---|---|---|"]
+    for kind in KINDS:
+        named = [row for row in ROWS if row.kind == kind and row.mode != "allow"]
+        for word in ("refused", "checked", "reported"):
+            found = [row for row in named if WORDS.get(row.mode, "reported") == word]
+            if found:
+                files = " ".join(f"`{row.pattern}`" for row in found)
+                programs = ", ".join(dict.fromkeys(row.program for row in found))
+                lines.append(f"| {kind} | {files} | {programs} | {word} |")
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))

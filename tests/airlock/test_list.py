@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from autorun import KINDS, MODES, REFUSED, ROWS, judge, mode_of
+from autorun import KINDS, LIST, MODES, REFUSED, ROWS, judge, mode_of, table
 from payloads import FILES, PAYLOADS
 
 # The kinds with rows that a sandbox is refused by default. All others are reported.
@@ -50,6 +50,12 @@ def test_kinds_without_a_program_of_debian_have_their_files():
         for path in paths:
             assert judge(path) and judge(path).kind == kind, path
             assert judge(f"deep/er/{path}").kind == kind, path
+
+
+def test_the_guide_has_the_table_of_the_list():
+    """`tests/airlock/autorun.py` prints the table."""
+    guide = LIST.parents[2] / "docs/guides/workspaces.md"
+    assert "\n".join(table()) in guide.read_text(encoding="utf-8")
 
 
 def test_ordinary_files_are_in_no_row():
