@@ -10,6 +10,7 @@
 #include "lib/client/cli/ui.h"
 #include "src/sbx/agent/agent.h"
 #include "src/sbx/audit/audit.h"
+#include "src/sbx/clone/clone.h"
 #include "src/sbx/host/host.h"
 #include "src/sbx/policy/policy.h"
 #include "src/sbx/review/review.h"
@@ -302,6 +303,14 @@ static int dispatch_sbx(int argc, char **argv)
 		       : run_verb(v, v->name, argc - 1, argv + 1);
 }
 
+/* git runs sbx by this name, for a remote with the URL sbx::NAME. */
+static bool is_remote_helper(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return strcmp(slash ? slash + 1 : program, "git-remote-sbx") == 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct err err = {0};
@@ -313,6 +322,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (is_remote_helper(argv[0]))
+		return ui_finish(remote_main(argc, argv));
 	argc--, argv++;
 	while (argc > 0 && (strcmp(argv[0], "-D") == 0 || strcmp(argv[0], "--debug") == 0)) {
 		ui_set_debug(true);

@@ -88,7 +88,7 @@ class Installation:
 
     def close(self):
         if (self.root / "run/sbx/sbxd.sock").exists():
-            self.sbx("rm", "--force", "--all")
+            self.sbx("rm", "--force", "--discard", "--all")
             self.sbx("daemon", "stop")
 
 

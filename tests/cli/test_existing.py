@@ -77,8 +77,9 @@ APPLIED = {
     "allow-hosts": (["--allow-hosts"], exists),
     "detached": ([], exists),
 }
-# These have a test of their own below.
-OWN = {"env", "env-file", "accel", "cold", "import-config", "rm", "detach-keys"}
+# These have a test of their own below; those of clones are in test_clone.py.
+OWN = {"env", "env-file", "accel", "cold", "import-config", "rm", "detach-keys", "clone", "branch",
+       "carry"}
 
 
 def second_template(inst):
@@ -255,6 +256,12 @@ def removed_all(inst):
     box_of(inst)
 
 
+def removed_without_keeping(inst):
+    inst.sbx("rm", "-f", "--discard", "box", check=0)
+    is_gone(inst, "box")
+    box_of(inst)
+
+
 def copied(inst):
     link = inst.home / "link"  # not in a workspace, where links are not followed
     link.unlink(missing_ok=True)
@@ -303,6 +310,7 @@ OTHERS = {
     "ports": {"publish": published_and_closed, "unpublish": published_and_closed,
               "json": seen("ports", "box", "--json", out="[]")},
     "rm": {"force": removed_by_force, "all": removed_all,
+           "discard": removed_without_keeping,
            "history": seen("rm", "-f", "--history", "box", out="box")},
 }
 

@@ -141,7 +141,7 @@ def programs():
 
 def test_contents(unpacked):
     files = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if not p.is_dir()}
-    helpers = {f"usr/libexec/sbx/{name}" for name in programs() - {"sbx"}}
+    helpers = {f"usr/libexec/sbx/{name}" for name in programs() - {"sbx", "git-remote-sbx"}}
     recipe = {f"usr/libexec/sbx/{p.relative_to(TREE)}" for p in (TREE / "image").rglob("*")
               if p.is_file() and p.name not in ("README", "meson.build")}
     data = {f"usr/share/sbx/{p.parent.name}/{p.name}" for part in ("policies", "services", "agents")
@@ -151,7 +151,8 @@ def test_contents(unpacked):
              for p in (TREE / "data" / part).rglob("*")
              if p.is_file() and p.name not in ("README", "meson.build")}
     pages = {f"usr/share/man/man1/{p.stem}.gz" for p in (TREE / "man").glob("*.scd")}
-    others = {"usr/bin/sbx", "usr/libexec/sbx/template-build", "usr/libexec/sbx/template-oci",
+    others = {"usr/bin/sbx", "usr/bin/git-remote-sbx", "usr/libexec/sbx/template-build",
+              "usr/libexec/sbx/template-oci",
               "usr/share/bash-completion/completions/sbx", "usr/share/zsh/site-functions/_sbx",
               "usr/share/fish/vendor_completions.d/sbx.fish", "usr/lib/systemd/user/sbxd.socket",
               "usr/lib/systemd/user/sbxd.service",

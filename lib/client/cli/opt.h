@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include "lib/base/err.h"
 
-#define OPT_MAX_DEFS 24
+#define OPT_MAX_DEFS 48
 
 struct opt_def {
 	char letter;	  /* 0 when there is only a name */

@@ -36,6 +36,7 @@ enum jail_profile {
 	JAIL_SSH_AGENT, /* ours, static: empty root, no files, creates no sockets, no exec */
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
+	JAIL_GIT,	/* foreign: git that reads what a guest's git sends; no network */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_GUARD,	/* the same, which answers for guarded names, too */
 	JAIL_HAND,	/* ours, a fork that seals itself: renames and copies for JAIL_GUARD */
@@ -119,6 +120,8 @@ static inline unsigned jail_full_at(unsigned nofile)
 #define JAIL_MAX_FDS 32
 /* Address space of sbx-edge, for src/edge/budget.c. */
 #define JAIL_EDGE_AS (768 * 1024 * 1024)
+/* The largest file that a jailed git writes. */
+#define JAIL_GIT_FSIZE (UINT64_C(2) << 30)
 int jail_spawn(
 	const struct jail_plan *plan, struct jail_child *ret_child, struct err *err) MUST_CHECK;
 

@@ -286,6 +286,22 @@ static const struct jail_group template_start[] = {
 
 static const struct jail_group template_absent[] = {ABSENT_THREADS, {0}};
 
+/* ---- git: fetches from and pushes to the git of a guest; starts its own programs ---- */
+
+static const struct jail_group git_start[] = {
+	FOREIGN,
+	{"git runs index-pack, pack-objects and its helper from the read-only /usr; no namespaces",
+		"execve clone/no-namespaces fork vfork wait4 waitid kill pipe geteuid getrusage "
+		"setitimer alarm"},
+	{"files in its repository",
+		"open openat creat mkdir mkdirat rmdir link linkat unlink unlinkat rename renameat "
+		"renameat2 chmod fchmod fchmodat utime utimes utimensat truncate chdir fchdir"},
+	{"terminal queries", "ioctl/tty-ask"},
+	{0},
+};
+
+static const struct jail_group git_absent[] = {ABSENT_THREADS, {0}};
+
 /* Calls that pass a name of the guest to the kernel: always with the fd of a directory, so calls
  * without one are not listed, and calls for an fd itself (AT_EMPTY_PATH) are allowed. */
 const struct jail_group jail_path_calls[] = {
@@ -543,6 +559,18 @@ static const struct jail_row rows[] = {
 		.limit = OTHER_LIMITS(4096, 64 * KIB),
 		.start = template_start,
 		.absent = template_absent},
+	/* as: an object that git unpacks in memory. fsize: the pack. Both are a guest's. */
+	[JAIL_GIT] = {.name = "git",
+		.dev_null = true,
+		.landlock = true,
+		.limit = {.core = 1,
+			.fsize = JAIL_GIT_FSIZE,
+			.nproc = 128,
+			.nofile = 1024,
+			.memlock = 64 * KIB,
+			.as = 4096 * MIB},
+		.start = git_start,
+		.absent = git_absent},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 	[JAIL_GUARD] = {.name = "guard", .seal = guard_seal},
 	[JAIL_HAND] = {.name = "hand", .seal = hand_seal},

@@ -84,6 +84,9 @@ void spec_done(struct spec *spec)
 	mem_free_list(spec->ssh.env, spec->ssh.n_env);
 	free(spec->ssh.socket);
 	free(spec->ssh.askpass);
+	free(spec->clone.host);
+	free(spec->clone.guest);
+	free(spec->clone.branch);
 	free(spec->ports);
 	*spec = (struct spec){0};
 }
@@ -123,6 +126,9 @@ void spec_copy(const struct spec *spec, struct spec *ret)
 	ret->ssh.env = copy_list(spec->ssh.env, spec->ssh.n_env);
 	ret->ssh.socket = spec->ssh.socket ? xstrdup(spec->ssh.socket) : NULL;
 	ret->ssh.askpass = spec->ssh.askpass ? xstrdup(spec->ssh.askpass) : NULL;
+	ret->clone.host = spec->clone.host ? xstrdup(spec->clone.host) : NULL;
+	ret->clone.guest = spec->clone.guest ? xstrdup(spec->clone.guest) : NULL;
+	ret->clone.branch = spec->clone.branch ? xstrdup(spec->clone.branch) : NULL;
 	ret->ports = spec->n_ports ? xcalloc(spec->n_ports, sizeof(*ret->ports)) : NULL;
 	for (size_t i = 0; i < spec->n_ports; i++)
 		ret->ports[i] = spec->ports[i];
@@ -206,6 +212,12 @@ static bool same_ssh(const struct spec_ssh *a, const struct spec_ssh *b)
 	       same_list(a->env, a->n_env, b->env, b->n_env);
 }
 
+static bool same_clone(const struct spec_clone *a, const struct spec_clone *b)
+{
+	return same_text(a->host, b->host) && same_text(a->guest, b->guest) &&
+	       same_text(a->branch, b->branch);
+}
+
 bool spec_matches(const struct spec *have, const struct spec *wanted)
 {
 	return word_matches(have->id, wanted->id) && word_matches(have->name, wanted->name) &&
@@ -220,7 +232,8 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 		       wanted->n_workspaces) &&
 	       same_workspaces(have->mounts, have->n_mounts, wanted->mounts, wanted->n_mounts) &&
 	       same_list(have->only, have->n_only, wanted->only, wanted->n_only) &&
-	       same_ssh(&have->ssh, &wanted->ssh) && spec_same_ports(have, wanted) &&
+	       same_clone(&have->clone, &wanted->clone) && same_ssh(&have->ssh, &wanted->ssh) &&
+	       spec_same_ports(have, wanted) &&
 	       same_list(have->hide, have->n_hide, wanted->hide, wanted->n_hide) &&
 	       (!wanted->guard || have->guard == wanted->guard) &&
 	       same_list(have->guard_except, have->n_guard_except, wanted->guard_except,

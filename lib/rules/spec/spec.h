@@ -29,6 +29,7 @@
 #define SPEC_MAX_ENV 256
 #define SPEC_MAX_PATH 4095
 #define SPEC_MAX_GLOB 255
+#define SPEC_MAX_BRANCH 200
 #define SPEC_MAX_ENV_BYTES 32768 /* of all NAME=value together, so that an exec still fits */
 #define SPEC_MAX_JSON (1 << 20)
 #define SPEC_MAX_SSH_KEYS 32
@@ -80,6 +81,13 @@ struct spec_ssh {
 	size_t n_env;
 };
 
+/* A git repository of the host, of which the sandbox has a clone on its disk. Not shared. */
+struct spec_clone {
+	char *host;   /* the top of the work tree; NULL: none */
+	char *guest;  /* the clone */
+	char *branch; /* that was created in it; NULL: the host's current one */
+};
+
 /* A published port of the guest. TCP only. */
 struct spec_port {
 	char host_ip[SPEC_MAX_IP + 1]; /* an address in its canonical form; default: 127.0.0.1 */
@@ -117,6 +125,7 @@ struct spec {
 	char **env; /* "NAME=value", sorted */
 	size_t n_env;
 	struct spec_ssh ssh;
+	struct spec_clone clone;
 	struct spec_port *ports;
 	size_t n_ports;
 	uint32_t idle_s;     /* suspended after so long without a session; 0: never */

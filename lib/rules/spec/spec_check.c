@@ -241,6 +241,26 @@ static int check_mounts(const struct spec *spec, struct err *err)
 	return r;
 }
 
+static int check_clone(const struct spec *spec, struct err *err)
+{
+	const struct spec_clone *c = &spec->clone;
+	int r = c->host ? check_path("clone host path", c->host, err) : 0;
+
+	if (r == 0 && c->host)
+		r = check_path("clone guest path", c->guest, err);
+	if (r == 0 && c->host && is_reserved_guest(c->guest))
+		return err_set(
+			err, -EINVAL, "a clone cannot be at '%.200s' in the guest", c->guest);
+	if (r == 0 && c->branch &&
+		(!c->branch[0] || strlen(c->branch) > SPEC_MAX_BRANCH || !is_plain_text(c->branch)))
+		return err_set(err, -EINVAL, "invalid branch of clone");
+	for (size_t i = 0; r == 0 && c->host && i < spec->n_workspaces; i++)
+		if (strcmp(spec->workspaces[i].guest, c->guest) == 0)
+			return err_set(
+				err, -EINVAL, "'%.200s' is both a clone and a workspace", c->guest);
+	return r;
+}
+
 static int check_only(const struct spec *spec, struct err *err)
 {
 	for (size_t i = 0; i < spec->n_only; i++) {
@@ -271,6 +291,8 @@ int spec_check_given(const struct spec *spec, struct err *err)
 		r = check_only(spec, err);
 	if (r == 0)
 		r = check_ssh(&spec->ssh, err);
+	if (r == 0)
+		r = check_clone(spec, err);
 	if (r == 0)
 		r = spec_check_ports(spec, err);
 	return r == 0 ? check_env(spec, err) : r;

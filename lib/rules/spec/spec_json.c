@@ -222,6 +222,21 @@ static int get_ssh(const json_t *v, struct spec *spec, struct err *err)
 	return spec->ssh.socket ? 0 : err_set(err, -EINVAL, "missing socket of ssh_agent");
 }
 
+static int get_clone(const json_t *v, struct spec *spec, struct err *err)
+{
+	const json_t *host = json_object_get(v, "host"), *guest = json_object_get(v, "guest");
+	const json_t *branch = json_object_get(v, "branch");
+
+	if (!json_is_string(host) || !json_is_string(guest) ||
+		(branch && !json_is_string(branch)) || json_object_size(v) != 2u + !!branch)
+		return err_set(
+			err, -EINVAL, "clone must be an object with host, guest and maybe branch");
+	spec->clone.host = xstrdup(json_string_value(host));
+	spec->clone.guest = xstrdup(json_string_value(guest));
+	spec->clone.branch = branch ? xstrdup(json_string_value(branch)) : NULL;
+	return 0;
+}
+
 static int get_ports(const json_t *v, struct spec *spec, struct err *err)
 {
 	return spec_ports_decode(v, &spec->ports, &spec->n_ports, err);
@@ -279,6 +294,7 @@ static const struct spec_field fields[] = {
 	{.name = "guard_except", .get = get_guard_except},
 	{.name = "env", .get = get_env},
 	{.name = "ssh_agent", .get = get_ssh},
+	{.name = "clone", .get = get_clone},
 	{.name = "ports", .get = get_ports},
 };
 
@@ -424,6 +440,10 @@ json_t *spec_to_json(const struct spec *spec)
 		json_object_set_new(o, "force", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
 	set_ssh(o, &spec->ssh);
+	if (spec->clone.host)
+		json_object_set_new(o, "clone",
+			json_pack("{s:s,s:s,s:s*}", "host", spec->clone.host, "guest",
+				spec->clone.guest, "branch", spec->clone.branch));
 	set_number(o, "idle_timeout", spec->idle_s);
 	if (spec->n_ports)
 		json_object_set_new(o, "ports", spec_ports_to_json(spec));

@@ -231,8 +231,11 @@ static int machine_id(struct keeper *k, char buf[33], struct err *err)
 	return file_save(path, slice_of(buf, 32), err);
 }
 
+/* The clone comes first: it is what the user works on. */
 static char *first_folder(const struct keeper *k)
 {
+	if (k->spec.clone.guest)
+		return k->spec.clone.guest;
 	for (size_t i = 0; i < k->spec.n_workspaces; i++)
 		if (!k->spec.workspaces[i].file)
 			return k->spec.workspaces[i].guest;

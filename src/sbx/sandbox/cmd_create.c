@@ -63,9 +63,11 @@ const struct verb verb_create = {
 		"makes it read-only; a single file requires :ro. HOST:GUEST mounts it at another path.\n"
 		"Without a PATH, nothing is shared. / and your home directory, and directories in it that\n"
 		"hold keys (such as ~/.ssh and ~/.config), require --force. The directories of sbx cannot\n"
-		"be shared.",
+		"be shared. With --clone, the first PATH is a git repository that is not shared: the\n"
+		"sandbox has a clone, and git fetch sandbox-NAME gets its commits.",
 	.examples = "  sbx create shell . --name demo\n"
 		    "  sbx create shell ~/src/app ~/docs:ro ~/.gitconfig:ro --hide '.env*'\n"
+		    "  sbx create claude . --clone --branch fix-17\n"
 		    "  sbx create shell ~/cache:/cache --cpus 4 --memory 8g\n",
 	.opts = opts,
 	.min = 1,

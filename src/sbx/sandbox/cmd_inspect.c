@@ -59,6 +59,13 @@ static void print_lists(const json_t *s)
 
 		row_inspect("workspace", text);
 	}
+	item = json_object_get(s, "clone");
+	if (item) {
+		AUTO_FREE char *text = xasprintf("%s -> %s (remote sandbox-%s)",
+			api_str(item, "host"), api_str(item, "guest"), api_str(s, "name"));
+
+		row_inspect("clone", text);
+	}
 	json_array_foreach (json_object_get(s, "hide"), i, item)
 		row_inspect("hide", json_string_value(item) ? json_string_value(item) : "");
 	row_inspect("guard", api_str(s, "guard"));

@@ -16,13 +16,15 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-/* "/a/b:ro (+1)", or "-" */
+/* "/a/b:ro (+1)", "/a/b (clone)", or "-" */
 static char *workspaces_text(const json_t *s)
 {
 	const json_t *list = json_object_get(s, "workspaces"), *first = json_array_get(list, 0);
 	size_t n = json_array_size(list);
 	const char *ro = json_is_true(json_object_get(first, "ro")) ? ":ro" : "";
 
+	if (json_object_get(s, "clone"))
+		return xasprintf("%s (clone)", api_str(json_object_get(s, "clone"), "host"));
 	if (n == 0)
 		return xstrdup("-");
 	if (n == 1)

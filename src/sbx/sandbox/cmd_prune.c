@@ -7,6 +7,7 @@
 #include "prune.h"
 #include "lib/client/api/sandbox.h"
 #include "sandbox.h"
+#include "src/sbx/clone/clone.h"
 
 static const struct opt_def opts[] = {
 	{0, "dry-run", NULL, "list what would be removed, and remove nothing"},
@@ -40,8 +41,12 @@ static int remove_them(const json_t *go, bool json)
 
 	json_array_foreach (go, i, s) {
 		struct problem p = {0};
-		int r = sandbox_remove(api_str(s, "id"), false, &p);
+		int r = clone_keep(s, &p);
 
+		if (r == 0)
+			r = sandbox_remove(api_str(s, "id"), false, &p);
+		if (r == 0)
+			clone_forget(s);
 		if (r < 0)
 			status = ui_problem(&p, r);
 		else

@@ -14,6 +14,7 @@
 #include "src/sbx/secret/secret.h"
 #include "src/sbx/disk/disk.h"
 #include "sandbox.h"
+#include "src/sbx/clone/clone.h"
 
 #define WORD "reset" /* confirmation to type */
 #define MAX_FDS 16   /* of one walk */
@@ -70,8 +71,12 @@ static int remove_sandboxes(const json_t *list)
 
 	json_array_foreach (list, i, s) {
 		struct problem p = {0};
-		int r = sandbox_remove(api_str(s, "id"), true, &p);
+		int r = clone_keep(s, &p);
 
+		if (r == 0)
+			r = sandbox_remove(api_str(s, "id"), true, &p);
+		if (r == 0)
+			clone_forget(s);
 		if (r < 0)
 			status = ui_problem(&p, r);
 		else

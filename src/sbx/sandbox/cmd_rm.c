@@ -5,14 +5,21 @@
 
 #include "lib/base/mem.h"
 #include "src/sbx/agent/agent.h"
+#include "src/sbx/clone/clone.h"
 #include "lib/client/api/sandbox.h"
 #include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'f', "force", NULL, "do not prompt, and remove sandboxes with open sessions"},
 	{0, "all", NULL, "remove all sandboxes"},
+	{0, "discard", NULL, "do not keep commits of a clone that were not fetched"},
 	{0, "history", NULL, "also remove the agent's history for the workspace"},
 	{0},
+};
+
+/* The options. */
+struct wish {
+	bool force, history, discard;
 };
 
 /* The agent's history outlives its sandbox, unless it is removed too. */
@@ -35,12 +42,12 @@ static int end_history(const char *folder, bool remove)
 	return EXIT_OK;
 }
 
-static int remove_one(const char *ref, bool force, bool history)
+static int remove_one(const char *ref, const struct wish *w)
 {
 	AUTO_FREE char *folder = NULL;
 	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
-	int r;
+	int r = 0;
 
 	if (sandbox_get(ref, &s, &p) == 0)
 		folder = history_folder(s);
@@ -48,13 +55,18 @@ static int remove_one(const char *ref, bool force, bool history)
 
 	printf("Removing sandbox %s...\n", ref);
 	(void)fflush(stdout);
-	r = sandbox_remove(ref, force, &p);
+	if (s && !w->discard)
+		r = clone_keep(s, &p);
+	if (r == 0)
+		r = sandbox_remove(ref, w->force, &p);
 	if (r == -EBUSY && !p.hint[0])
 		(void)problem_hint(&p, r, "sbx rm --force %s", ref);
 	if (r < 0)
 		return ui_problem(&p, r);
+	if (s)
+		clone_forget(s);
 	printf("Sandbox '%s' removed\n", ref);
-	return folder ? end_history(folder, history) : EXIT_OK;
+	return folder ? end_history(folder, w->history) : EXIT_OK;
 }
 
 /* True when it may continue. */
@@ -100,17 +112,17 @@ static int check_there(const struct opts *o, struct opt_list *ret)
 	return status;
 }
 
-static int remove_all(const struct opt_list *names, bool force, bool history)
+static int remove_all(const struct opt_list *names, const struct wish *w)
 {
 	int status = EXIT_OK;
 
 	for (size_t i = 0; i < names->n; i++)
-		if (remove_one(names->v[i], force, history) != EXIT_OK)
+		if (remove_one(names->v[i], w) != EXIT_OK)
 			status = EXIT_FAILED;
 	return status;
 }
 
-static int run_all(bool force, bool history)
+static int run_all(const struct wish *w)
 {
 	AUTO_JSON json_t *list = NULL;
 	struct opt_list names = {0};
@@ -125,15 +137,16 @@ static int run_all(bool force, bool history)
 		opt_list_add(&names, api_str(s, "name"));
 	if (names.n == 0)
 		printf("No sandboxes found\n");
-	status = names.n == 0 || is_wanted(&names, force) ? remove_all(&names, force, history)
-							  : EXIT_FAILED;
+	status = names.n == 0 || is_wanted(&names, w->force) ? remove_all(&names, w) : EXIT_FAILED;
 	free(names.v);
 	return status;
 }
 
 static int run_rm(struct opts *o)
 {
-	bool force = opts_has(o, "force"), history = opts_has(o, "history");
+	struct wish w = {.force = opts_has(o, "force"),
+		.history = opts_has(o, "history"),
+		.discard = opts_has(o, "discard")};
 	struct opt_list names = {0};
 	int missing, status = EXIT_FAILED;
 
@@ -143,10 +156,10 @@ static int run_rm(struct opts *o)
 		return EXIT_USAGE;
 	}
 	if (opts_has(o, "all"))
-		return run_all(force, history);
+		return run_all(&w);
 	missing = check_there(o, &names);
-	if (names.n > 0 && is_wanted(&names, force))
-		status = remove_all(&names, force, history);
+	if (names.n > 0 && is_wanted(&names, w.force))
+		status = remove_all(&names, &w);
 	free(names.v);
 	return status == EXIT_OK ? missing : status;
 }
@@ -161,7 +174,10 @@ const struct verb verb_rm = {
 		"are kept. Prompts for confirmation; use --force if stdin is not a terminal. A sandbox\n"
 		"with open sessions is removed only with --force.\n\n"
 		"The agent's history for the workspace stays on the host for its next sandbox there,\n"
-		"unless --history is given.",
+		"unless --history is given.\n\n"
+		"Of a clone (sbx create --clone), commits that you have not fetched are kept in refs/sbx/NAME\n"
+		"of your repository. A stopped sandbox is started for that. --discard does neither. The\n"
+		"remote sandbox-NAME is removed.",
 	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
 	.opts = opts,
 	.max = 1024,

@@ -205,11 +205,17 @@ static int run_session(
 
 static int remove_after(const char *name)
 {
+	AUTO_JSON json_t *s = NULL;
 	struct problem p = {0};
-	int r = sandbox_remove(name, true, &p);
+	int r = sandbox_get(name, &s, &p);
 
+	if (r == 0)
+		r = clone_keep(s, &p);
+	if (r == 0)
+		r = sandbox_remove(name, true, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
+	clone_forget(s);
 	if (ui_is_terminal())
 		ui_note("Sandbox '%s' removed", name);
 	return EXIT_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "create.h"
+#include "create_clone.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -167,14 +168,16 @@ static int set_workspaces(struct creation *c, const char *const *paths, size_t n
 
 static int set_name(const struct opts *o, struct creation *c, const char *agent, struct err *err)
 {
-	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
-	const char *name = opts_value(o, "name");
+	const json_t *first = create_clone_place(c);
+	const char *name = opts_value(o, "name"), *branch = c->clone.branch;
 	char made[SPEC_MAX_NAME + 1];
 	int r;
 
 	if (!name) {
-		workspace_default_name(
-			agent, first ? api_str(first, "host") : NULL, made, sizeof(made));
+		AUTO_FREE char *host =
+			first ? create_clone_host(api_str(first, "host"), branch) : NULL;
+
+		workspace_default_name(agent, host, made, sizeof(made));
 		name = made;
 	}
 	r = spec_check_name(name, err);
@@ -331,8 +334,14 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		.import = opts_has(o, "import-config")};
 	if (ret->force)
 		(void)json_object_set_new(ret->body, "force", json_true());
-	r = n_paths == 0 && cwd ? set_workspaces(ret, here, 1, p)
-				: set_workspaces(ret, paths, n_paths, p);
+	if (n_paths == 0 && cwd) {
+		paths = here;
+		n_paths = 1;
+	}
+	r = create_clone_parse(o, ret, &paths, &n_paths, p);
+	if (r < 0)
+		return problem_usage(p, r, "create");
+	r = set_workspaces(ret, paths, n_paths, p);
 	if (r < 0)
 		return r;
 	r = set_name(o, ret, agent, &p->err);
@@ -379,7 +388,8 @@ static void print_facts(const json_t *s)
 		ui_put(text);
 		printf("\n");
 	}
-	if (json_array_size(json_object_get(s, "workspaces")) == 0)
+	create_clone_print(s);
+	if (json_array_size(json_object_get(s, "workspaces")) == 0 && !json_object_get(s, "clone"))
 		printf("workspace  none (to share this directory, add: .)\n");
 	printf("cpu        %lld\nmemory     %s\n", api_int(s, "cpus"), size);
 	if (api_int(s, "disk")) {
@@ -529,7 +539,7 @@ static int fill_home(const struct creation *c, const struct git_identity *git, c
 	bool has_key, struct problem *p)
 {
 	CLEANUP(import_done) struct import im = {0};
-	const json_t *first = json_array_get(json_object_get(c->body, "workspaces"), 0);
+	const json_t *first = create_clone_place(c);
 	const char *workspace = first ? api_str(first, "guest") : SPEC_HOME;
 	int r = c->import ? collect_create(c->agent, &im, &p->err) : 0;
 
@@ -556,8 +566,10 @@ static void note_loaded(const char *template)
 static int get_ready(
 	const struct creation *c, struct agent_hosts *h, bool *ret_has_key, struct problem *p)
 {
-	int r = policy_require(p);
+	int r = c->clone.host ? clone_check(&c->clone, c->name, p) : 0;
 
+	if (r == 0)
+		r = policy_require(p);
 	if (r == 0)
 		r = accel_require(c->body, p);
 	if (r == 0)
@@ -568,7 +580,8 @@ static int get_ready(
 	}
 	if (r == 0)
 		*ret_has_key = agent_need_services(c->agent);
-	return r == 0 ? history_add(c->agent, c->body, p) : r;
+	/* The history of a clone is on its own disk: ten sandboxes of one repository share none. */
+	return r == 0 && !c->clone.host ? history_add(c->agent, c->body, p) : r;
 }
 
 /* Records the home directory before the first run; `sbx prove` compares it. It protects nothing, so
@@ -643,6 +656,8 @@ int create_make(const struct creation *c, bool quiet, json_t **ret, struct probl
 	tell_created(s, quiet);
 	save_home(api_str(s, "id"), home);
 	r = fill_home(c, &git, api_str(s, "id"), has_key, p);
+	if (r == 0 && c->clone.host)
+		r = clone_seed(&c->clone, s, p);
 	if (r < 0)
 		undo_create(c->name);
 	if (r == -EINTR && !ui_is_debug()) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "src/sbx/agent/agent.h"
+#include "src/sbx/clone/clone.h"
 #include "lib/client/api/api.h"
 #include "lib/client/cli/opt.h"
 #include "lib/client/api/policy_api.h"
@@ -33,6 +34,10 @@
 		{0, "guard", "LEVEL",                                                          \
 			"deny files that run on the host: default, strict, report or off"},    \
 		{0, "guard-except", "PATH", "file that --guard ignores, for example Makefile", \
+			.many = true},                                                         \
+		{0, "clone", NULL, "clone the git repository PATH instead of sharing it"},     \
+		{0, "branch", "NAME", "with --clone: create and check out the branch NAME"},   \
+		{0, "carry", "GLOB", "with --clone: copy matching ignored files too",          \
 			.many = true},                                                         \
 		{0, "force", NULL, "allow sharing directories that are otherwise refused"},    \
 		{'e', "env", "NAME[=VALUE]", "set a variable for all commands", .many = true}, \
@@ -58,8 +63,9 @@ struct creation {
 	bool force;
 	const struct opt_list *allow, *deny; /* rules for this sandbox only */
 	const struct agent *agent;
-	bool allow_hosts; /* hosts of the agent, without a prompt */
-	bool import;	  /* the user's own settings of the agent */
+	bool allow_hosts;	 /* hosts of the agent, without a prompt */
+	bool import;		 /* the user's own settings of the agent */
+	struct clone_want clone; /* its strings are in body; host NULL: none */
 };
 
 void creation_done(struct creation *c);

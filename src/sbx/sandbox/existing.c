@@ -48,6 +48,9 @@ static const struct row {
 	{"import-config", CHANGE},
 	{"ssh-agent", SAME, "ssh_agent", "SSH agent"},
 	{"ssh-agent-confirm", SAME, "ssh_agent", "SSH agent"},
+	{"clone", SAME, "clone", "clone"},
+	{"branch", SAME, "clone", "clone"},
+	{"carry", SAME, "carry", "files"},
 	{"force", SESSION},
 	{"detached", SESSION},
 	{"rm", SESSION},
@@ -186,6 +189,18 @@ static int check_ssh(
 	return 0;
 }
 
+static int check_clone(
+	const struct opts *o, const json_t *want, const json_t *there, struct problem *p)
+{
+	const json_t *has = json_object_get(there, "clone");
+
+	if (!has)
+		return hint_another(o, there, p, "has no clone");
+	return json_equal(want, has)
+		       ? 0
+		       : hint_another(o, there, p, "is a clone of another path or branch");
+}
+
 static int check_same(const struct opts *o, const struct row *row, const json_t *want,
 	const json_t *there, struct problem *p)
 {
@@ -193,6 +208,10 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 
 	if (strcmp(row->field, "hide") == 0 || strcmp(row->field, "guard_except") == 0)
 		return check_globs(o, row->field, want, there, p);
+	if (strcmp(row->field, "clone") == 0)
+		return check_clone(o, json_object_get(want, "clone"), there, p);
+	if (strcmp(row->field, "carry") == 0)
+		return hint_another(o, there, p, "has its own copy of the files");
 	if (strcmp(row->field, "ssh_agent") == 0)
 		return check_ssh(o, json_object_get(want, "ssh_agent"), there, p);
 	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
@@ -286,6 +305,10 @@ static int check_workspaces(
 		bool ro = has && json_is_true(json_object_get(has, "ro"));
 		AUTO_FREE char *text = NULL;
 
+		/* `sbx run AGENT .` again, without --clone */
+		if (!has && strcmp(api_str(json_object_get(there, "clone"), "host"),
+				    api_str(w, "host")) == 0)
+			continue;
 		if (!has)
 			text = xasprintf("does not share '%s'", api_str(w, "host"));
 		else if (strcmp(api_str(has, "guest"), api_str(w, "guest")) != 0)

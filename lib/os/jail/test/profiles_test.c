@@ -131,21 +131,34 @@ static void test_only_virtiofsd_and_template_tools_keep_capabilities(void **stat
 		assert_int_equal(jail_row(i)->caps != 0, i == JAIL_VIRTIOFSD || i == JAIL_TEMPLATE);
 }
 
-/* The only row that may execute more than one program: what it reads is a stranger's. */
-static void test_template_tools_make_no_namespace_mount_or_socket(void **state)
+/* The only rows that may execute more than one program: what they read is a stranger's. */
+static void test_template_tools_and_git_make_no_namespace_mount_or_socket(void **state)
 {
 	static const char *const never[] = {"mount", "umount2", "pivot_root", "unshare",
 		"mount_setattr", "open_tree", "move_mount", "fsopen", "socket", "connect", "bind",
 		"open_by_handle_at", "setuid", "setgid", "setresuid", "setgroups", "capset",
 		"clone3", "setrlimit"};
-	const struct jail_row *row = jail_row(JAIL_TEMPLATE);
 
-	for (size_t c = 0; c < ARRAY_LEN(never); c++)
-		assert_false(has_call(row->start, never[c]));
-	assert_true(has_call(row->start, "clone/no-namespaces"));
-	assert_false(row->host_net);
-	for (int i = 0; i < JAIL_N_PROFILES; i++)
-		assert_int_equal(has_call(jail_row(i)->start, "execve"), i == JAIL_TEMPLATE);
+	for (int i = 0; i < JAIL_N_PROFILES; i++) {
+		const struct jail_row *row = jail_row(i);
+		bool runs = i == JAIL_TEMPLATE || i == JAIL_GIT;
+
+		assert_int_equal(has_call(row->start, "execve"), runs);
+		assert_true(!runs || has_call(row->start, "clone/no-namespaces"));
+		assert_true(!runs || !row->host_net);
+		for (size_t c = 0; runs && c < ARRAY_LEN(never); c++)
+			assert_false(has_call(row->start, never[c]));
+	}
+}
+
+static void test_git_is_limited_in_memory_and_files(void **state)
+{
+	const struct jail_row *row = jail_row(JAIL_GIT);
+
+	assert_true(row->landlock);
+	assert_true(row->limit.as > 0 && row->limit.fsize == JAIL_GIT_FSIZE);
+	assert_false(has_call(row->start, "mknod") || has_call(row->start, "symlink") ||
+		     has_call(row->start, "chroot"));
 }
 
 static void test_every_list_becomes_a_filter(void **state)
@@ -174,7 +187,8 @@ int main(void)
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),
 		cmocka_unit_test(test_only_virtiofsd_and_template_tools_keep_capabilities),
-		cmocka_unit_test(test_template_tools_make_no_namespace_mount_or_socket),
+		cmocka_unit_test(test_template_tools_and_git_make_no_namespace_mount_or_socket),
+		cmocka_unit_test(test_git_is_limited_in_memory_and_files),
 		cmocka_unit_test(test_every_list_becomes_a_filter),
 	};
 

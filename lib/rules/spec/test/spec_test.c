@@ -75,6 +75,32 @@ static void read_and_copy(const char *json, struct spec *a, struct spec *b)
 	assert_true(spec_matches(a, b));
 }
 
+static void a_clone_survives_and_needs_two_absolute_paths(void **state)
+{
+	static const char *const bad[] = {"true", "{\"host\":\"/a\"}",
+		"{\"host\":\"/a\",\"guest\":\"b\"}", "{\"host\":\"/a\",\"guest\":\"/proc/x\"}",
+		"{\"host\":\"/a\",\"guest\":\"/b\",\"branch\":1}",
+		"{\"host\":\"/a\",\"guest\":\"/b\",\"x\":\"y\"}"};
+	AUTO_SPEC struct spec s = {0}, again = {0};
+	AUTO_FREE char *text = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		AUTO_FREE char *json = xasprintf("{\"name\":\"ab\",\"clone\":%s}", bad[i]);
+		AUTO_SPEC struct spec t = {0};
+
+		assert_int_equal(decode(json, &t, NULL), -EINVAL);
+	}
+	assert_int_equal(decode("{\"name\":\"ab\",\"clone\":{\"host\":\"/a\",\"guest\":\"/b\","
+				"\"branch\":\"c\"}}",
+				 &s, NULL),
+		0);
+	text = spec_encode(&s);
+	assert_int_equal(decode(text, &again, NULL), 0);
+	assert_true(spec_matches(&again, &s));
+	again.clone.branch[0] = 'd';
+	assert_false(spec_matches(&again, &s));
+}
+
 static void the_ssh_agent_survives(void **state)
 {
 	static const char json[] =
@@ -415,6 +441,7 @@ int main(void)
 		cmocka_unit_test(an_over_long_environment_is_refused),
 		cmocka_unit_test(what_json_cannot_carry_is_refused),
 		cmocka_unit_test(the_ssh_agent_survives),
+		cmocka_unit_test(a_clone_survives_and_needs_two_absolute_paths),
 		cmocka_unit_test(mounts_and_only_survive),
 		cmocka_unit_test(defaults_fill_only_what_is_open),
 		cmocka_unit_test(a_repeated_request_matches),

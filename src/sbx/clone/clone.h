@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clone - a git repository of the host as a clone on the disk of a sandbox, and the way back.
+ *
+ * How      clone_check looks at the repository before the sandbox is created. clone_seed fills the
+ *          clone in the running sandbox and adds the remote sandbox-NAME to the host repository.
+ *          git runs remote_main for that remote (the program git-remote-sbx). clone_keep,
+ *          clone_forget and clone_rename belong to `sbx rm` and `sbx rename`.
+ * Trust    The host repository is the user's. Everything that the sandbox sends is hostile: see
+ *          transfer.h and refs.h.
+ * Owns     struct clone_want borrows its strings.
+ * Limits   CLONE_MAX_CARRY patterns.
+ * See      docs/decisions/clone-quarantine.md, tests/cli/test_clone.py
+ */
+#pragma once
+
+#include <jansson.h>
+#include "lib/client/cli/opt.h"
+#include "lib/client/cli/ui.h"
+
+#define CLONE_MAX_CARRY 64
+
+/* The clone that the user wants. */
+struct clone_want {
+	const char *host, *guest; /* work tree, place in the guest */
+	const char *branch;	  /* to create; NULL: the current one */
+	const struct opt_list *carry;
+};
+
+/* Whether `want` can be cloned: a work tree, its top, a new branch; a name for a remote. */
+int clone_check(const struct clone_want *want, const char *sandbox, struct problem *p) MUST_CHECK;
+/* Fills the clone of a running sandbox. */
+int clone_seed(const struct clone_want *want, const json_t *sandbox, struct problem *p) MUST_CHECK;
+/* Before a removal: starts the sandbox, and keeps commits that the host repository does not have in
+ * refs/sbx/NAME. The sandbox may have no clone. */
+int clone_keep(const json_t *sandbox, struct problem *p) MUST_CHECK;
+/* After a removal: removes the remote. Commits of its remote-tracking branches stay in refs/sbx. */
+void clone_forget(const json_t *sandbox);
+/* After a rename, with the old object. */
+void clone_rename(const json_t *sandbox, const char *to);
+/* The main of git-remote-sbx: REMOTE URL. */
+int remote_main(int argc, char **argv);

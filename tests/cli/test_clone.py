@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--clone`: a repository on the disk of a sandbox, and plain git on the host.
+
+The sandbox is the stand-in: its programs run on this machine, so the clone is at another path
+(HOST:GUEST). The git of the host, the remote helper and the jail are the real ones."""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+
+import hostile_git
+import pytest
+
+HELPERS = pathlib.Path(os.environ["SBX_TEST_SBX"]).parent
+
+
+class Repo:
+    """A repository of the user, and the clone of a sandbox."""
+
+    def __init__(self, inst, name="repo", init=("-b", "main")):
+        self.inst = inst
+        self.dir = inst.work / name
+        self.guest = inst.root / ("guest-" + name)
+        self.env = {**inst.env, "PATH": f"{HELPERS}:{inst.env['PATH']}",
+                    "GIT_CONFIG_NOSYSTEM": "1",
+                    "GIT_AUTHOR_NAME": "u", "GIT_AUTHOR_EMAIL": "u@example.test",
+                    "GIT_COMMITTER_NAME": "u", "GIT_COMMITTER_EMAIL": "u@example.test"}
+        subprocess.run(["git", "init", "-q", *init, self.dir], check=True, env=self.env)
+
+    def git(self, *args, dir=None, check=True, **more):
+        # as the stand-in has it for programs of the guest
+        inside = {"SBX_USER": ""} if dir == self.guest else {}
+        p = subprocess.run(["git", "-C", dir or self.dir, *map(str, args)],
+                           env={**self.env, **inside}, capture_output=True, timeout=120, **more)
+        out = p.stdout.decode(errors="surrogateescape").rstrip("\n")
+        p.text = p.stderr.decode(errors="replace")
+        assert not check or p.returncode == 0, (args, p.returncode, out, p.text)
+        return out if check else p
+
+    def inside(self, *args, **more):
+        return self.git(*args, dir=self.guest, **more)
+
+    def commit(self, path="file", text="one\n", dir=None):
+        place = (dir or self.dir) / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        self.git("add", "-A", dir=dir)
+        self.git("commit", "-qm", f"{path}: {text.strip()}", dir=dir)
+        return self.git("rev-parse", "HEAD", dir=dir)
+
+    def clone(self, *args, name="demo", check=0):
+        return self.inst.sbx("create", "shell", f"{self.dir}:{self.guest}", "--clone", "--name",
+                             name, *args, check=check)
+
+
+@pytest.fixture
+def repo(inst):
+    return Repo(inst)
+
+
+def test_a_clone_has_the_current_branch_and_comes_back_by_fetch(repo):
+    first = repo.commit()
+    repo.clone()
+    assert repo.inside("rev-parse", "HEAD") == first
+    assert repo.inside("symbolic-ref", "HEAD") == "refs/heads/main"
+    assert repo.inside("status", "--porcelain") == ""
+    assert (repo.guest / "file").read_text() == "one\n"
+    assert repo.inside("for-each-ref", "refs/sbx") == ""
+    second = repo.commit("file", "two\n", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-demo")
+    assert repo.git("rev-parse", "refs/remotes/sandbox-demo/main") == second
+    assert repo.git("rev-parse", "HEAD") == first
+    assert repo.git("fsck", "--strict") == ""
+    assert not list(repo.dir.glob(".git/objects/pack/*.keep"))
+
+
+def test_a_push_arrives_in_the_work_tree_of_a_clean_clone(repo):
+    repo.commit()
+    repo.clone()
+    second = repo.commit("file", "two\n")
+    repo.git("push", "-q", "sandbox-demo", "main", "HEAD:refs/heads/new")
+    assert repo.inside("rev-parse", "main", "new") == f"{second}\n{second}"
+    assert (repo.guest / "file").read_text() == "two\n"
+    repo.git("push", "-q", "sandbox-demo", ":new")
+    assert repo.inside("branch", "--list", "new") == ""
+    (repo.guest / "file").write_text("dirty\n")
+    repo.commit("file", "three\n")
+    p = repo.git("push", "sandbox-demo", "main", check=False)
+    assert p.returncode == 1 and "rejected" in p.text
+    assert (repo.guest / "file").read_text() == "dirty\n"
+
+
+def test_run_uses_an_existing_clone_and_refuses_another(repo):
+    repo.commit()
+    repo.clone("--branch", "own")
+    run = ["run", "-d", "shell", f"{repo.dir}:{repo.guest}", "--name", "demo"]
+    repo.inst.sbx(*run, "--clone", "--branch", "own", check=0)
+    for args, text in ((["--clone", "--branch", "x"], "another path or branch"),
+                       (["--clone", "--branch", "own", "--carry", "a"], "its own copy")):
+        assert text in repo.inst.sbx(*run, *args, check=125).stderr
+
+
+def test_uncommitted_files_are_carried_and_the_host_is_not_touched(repo):
+    for name in ("staged", "modified", "deleted", "both"):
+        repo.commit(name)
+    (repo.dir / ".gitignore").write_text("*.log\nkeys/\n")
+    repo.git("add", ".gitignore")
+    repo.git("commit", "-qm", "ignore")
+    (repo.dir / "staged").write_text("s\n")
+    (repo.dir / "both").write_text("first\n")
+    repo.git("add", "staged", "both")
+    (repo.dir / "both").write_text("second\n")
+    (repo.dir / "modified").write_text("m\n")
+    (repo.dir / "deleted").unlink()
+    (repo.dir / "run.sh").write_text("#!/bin/sh\n")
+    (repo.dir / "run.sh").chmod(0o755)
+    (repo.dir / "link").symlink_to("modified")
+    (repo.dir / "a.log").write_text("no\n")
+    (repo.dir / "keys").mkdir()
+    (repo.dir / "keys/dev").write_text("yes\n")
+    status = repo.git("status", "--porcelain")
+    index = (repo.dir / ".git/index").read_bytes()
+    objects = sorted(repo.dir.glob(".git/objects/??/*"))
+    repo.clone("--carry", "keys/*")
+    assert repo.inside("status", "--porcelain") == status
+    assert repo.inside("show", ":both") == "first"
+    assert (repo.guest / "both").read_text() == "second\n"
+    assert (repo.guest / "keys/dev").read_text() == "yes\n"
+    assert os.access(repo.guest / "run.sh", os.X_OK)
+    assert os.readlink(repo.guest / "link") == "modified"
+    assert not (repo.guest / "a.log").exists()
+    assert (repo.dir / ".git/index").read_bytes() == index
+    assert sorted(repo.dir.glob(".git/objects/??/*")) == objects
+
+
+def test_only_harmless_remotes_are_copied(repo):
+    repo.commit()
+    for name, url in (("origin", "https://me:token@example.test/r.git"),
+                      ("ssh", "git@example.test:r.git"), ("ext", "ext::sh -c touch% /tmp/x"),
+                      ("here", "/srv/r.git"), ("option", "-oProxyCommand=x"),
+                      ("sandbox-old", "sbx::old")):
+        repo.git("config", f"remote.{name}.url", url)
+    repo.clone()
+    assert repo.inside("remote", "-v").split("\n")[::2] == [
+        "origin\thttps://example.test/r.git (fetch)", "ssh\tgit@example.test:r.git (fetch)"]
+
+
+@pytest.mark.parametrize("args, text", [
+    (("--branch", "a..b"), "invalid --branch"), (("--branch", "main"), "already exists"),
+    (("--carry", "nothing*"), "matches no file")])
+def test_what_cannot_be_cloned_leaves_no_sandbox(repo, args, text):
+    repo.commit()
+    p = repo.clone(*args, check=None)
+    assert p.returncode != 0 and text in p.stderr
+    assert repo.inst.sbx("ls", "-q", check=0).stdout == ""
+    assert repo.git("remote") == ""
+
+
+def test_branch_and_carry_require_clone_and_clone_a_repository(inst):
+    for option in ("--branch", "--carry"):
+        p = inst.sbx("create", "shell", ".", option, "x")
+        assert p.returncode == 2 and "requires --clone" in p.stderr
+    p = inst.sbx("create", "shell", ".", "--clone")
+    assert p.returncode == 1 and "not in a git repository" in p.stderr
+
+
+def test_rm_keeps_commits_that_were_not_fetched(repo):
+    repo.commit()
+    repo.clone()
+    fetched = repo.commit("a", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-demo")
+    repo.inside("checkout", "-qb", "other")
+    lost = repo.commit("b", dir=repo.guest)
+    p = repo.inst.sbx("rm", "--force", "demo", check=0)
+    assert "not fetched" in p.stderr and "refs/sbx/demo" in p.stderr
+    assert repo.git("rev-parse", "refs/sbx/demo/other") == lost
+    assert repo.git("merge-base", "--is-ancestor", fetched, lost) == ""
+    assert repo.git("for-each-ref", "refs/remotes") == "" and repo.git("remote") == ""
+    assert repo.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_rm_keeps_fetched_commits_and_discards_others_on_request(repo):
+    repo.commit()
+    repo.clone()
+    fetched = repo.commit("a", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-demo")
+    lost = repo.commit("b", dir=repo.guest)
+    p = repo.inst.sbx("rm", "--force", "--discard", "demo", check=0)
+    assert "not fetched" not in p.stderr
+    assert repo.git("for-each-ref", "--format=%(objectname)", "refs/sbx/demo") == fetched
+    assert repo.git("cat-file", "-e", lost, check=False).returncode != 0
+
+
+def test_rm_refuses_when_the_clone_cannot_be_read(repo):
+    repo.commit()
+    repo.clone()
+    (repo.guest / ".git/HEAD").unlink()
+    p = repo.inst.sbx("rm", "--force", "demo")
+    assert p.returncode == 1 and "try: sbx rm --discard demo" in p.stderr
+    repo.inst.sbx("rm", "--force", "--discard", "demo", check=0)
+
+
+def test_rename_moves_the_remote(repo):
+    repo.commit()
+    repo.clone()
+    repo.git("fetch", "-q", "sandbox-demo")
+    repo.inst.sbx("rename", "demo", "other", check=0)
+    assert repo.git("remote") == "sandbox-other"
+    second = repo.commit("b", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-other")
+    assert repo.git("rev-parse", "sandbox-other/main") == second
+    assert "refs/remotes/sandbox-demo" not in repo.git("for-each-ref")
+    repo.inst.sbx("rm", "--force", "other", check=0)
+
+
+# ---- random repositories ----
+
+COUNT = int(os.environ.get("SBX_CLONE_REPOS", "12"))
+KINDS = ("plain", "submodule", "lfs", "worktree", "shallow", "sha256")
+
+
+def fill(repo, rnd):
+    """Commits on several branches, with tags and merges."""
+    for i in range(rnd.randint(2, 6)):
+        if i and rnd.random() < 0.4:
+            repo.git("checkout", "-qb", f"b/{i}")
+        repo.commit(f"d{rnd.randint(0, 3)}/f{i}", f"{rnd.random()}\n" * rnd.randint(1, 400))
+        if rnd.random() < 0.4:
+            repo.git("tag", *rnd.choice(([], ["-a", "-m", "x"])), f"v{i}")
+
+
+def shape(repo, rnd, kind):
+    if kind == "submodule":
+        repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+        (repo.dir / "sub").mkdir()
+        repo.git("commit", "-qm", "sub")
+    if kind == "lfs":
+        repo.git("config", "filter.lfs.clean", f"touch '{repo.inst.root}/filtered'; cat")
+        repo.git("config", "filter.lfs.required", "true")
+        (repo.dir / ".gitattributes").write_text("*.bin filter=lfs\n")
+        text = f"version https://git-lfs.example.test/v1\noid sha256:{'2' * 64}\nsize 9\n"
+        p = subprocess.run(["git", "-C", repo.dir, "hash-object", "-w", "--stdin"], env=repo.env,
+                           input=text.encode(), capture_output=True, check=True)
+        entry = f"100644,{p.stdout.decode().strip()},x.bin"
+        repo.git("update-index", "--add", "--cacheinfo", entry)
+        (repo.dir / "x.bin").write_text(text)
+        repo.git("add", ".gitattributes")
+        repo.git("commit", "-qm", "lfs")
+    if kind == "worktree":
+        tree = repo.inst.work / "tree"
+        repo.git("worktree", "add", "-q", "-b", "linked", tree)
+        repo.dir = tree
+    if kind == "shallow":
+        whole, repo.dir = repo.dir, repo.inst.work / "shallow"
+        repo.git("clone", "-q", "--depth", 2, f"file://{whole}", repo.dir, dir=whole)
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_repositories_go_both_ways(inst, seed):
+    rnd, kind = random.Random(seed), KINDS[seed % len(KINDS)]
+    form = "sha256" if kind == "sha256" else "sha1"
+    repo = Repo(inst, init=("-b", "main", f"--object-format={form}"))
+    fill(repo, rnd)
+    shape(repo, rnd, kind)
+    (repo.dir / "untracked").write_text("u\n")
+    head, status = repo.git("rev-parse", "HEAD"), repo.git("status", "--porcelain")
+    branch = repo.git("branch", "--show-current")
+    filtered = inst.root / "filtered"
+    filtered.unlink(missing_ok=True)
+    repo.clone(*(["--branch", "own"] if seed % 2 else []))
+    assert not filtered.exists(), "a filter ran"
+    own = "own" if seed % 2 else branch
+    assert repo.inside("rev-parse", "HEAD") == head
+    assert repo.inside("branch", "--show-current") == own
+    assert repo.inside("status", "--porcelain") == status
+    assert repo.inside("tag") == repo.git("tag")
+    new = repo.commit("from/guest", f"{seed}\n", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-demo")
+    assert repo.git("rev-parse", f"sandbox-demo/{own}") == new
+    assert repo.git("show", f"sandbox-demo/{own}:from/guest") == str(seed)
+    (repo.dir / "untracked").unlink()
+    mine = repo.commit("from/host", f"{seed}\n")
+    repo.git("push", "-q", "sandbox-demo", "HEAD:refs/heads/from-host")
+    assert repo.inside("rev-parse", "from-host") == mine
+    for place in (repo.dir, repo.guest):
+        assert repo.git("fsck", "--no-dangling", dir=place, check=False).returncode == 0
+
+
+# ---- hostile guests ----
+
+def snapshot(repo):
+    refs = [line for line in repo.git("for-each-ref").split("\n")
+            if "refs/remotes/sandbox-demo/" not in line]
+    return (refs, (repo.dir / ".git/config").read_text(),
+            sorted(os.listdir(repo.dir / ".git/hooks")),
+            sorted(os.listdir(repo.dir)), repo.git("status", "--porcelain"))
+
+
+@pytest.fixture
+def hostile(repo):
+    """A clone whose git is hostile_git.py; repo.case(NAME) makes it so."""
+    folder = repo.inst.root / "hostile"
+    folder.mkdir()
+    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", folder / "git")
+    (folder / "git").chmod(0o755)
+    repo.first = repo.commit()
+    repo.clone("-e", f"PATH={folder}:{os.environ['PATH']}")
+    repo.case = (folder / "CASE").write_text
+    repo.before = snapshot(repo)
+    yield repo
+    (folder / "CASE").unlink(missing_ok=True)
+
+
+def refused(repo, case):
+    p = repo.git("fetch", "sandbox-demo", check=False)
+    assert p.returncode != 0, case
+    assert "\x1b" not in p.text and "\x07" not in p.text, (case, p.text)
+    assert snapshot(repo) == repo.before, case
+    assert repo.git("for-each-ref", "refs/remotes") == "", case
+    return p
+
+
+def test_refs_and_packs_of_a_hostile_git_are_refused(hostile):
+    for case in [*hostile_git.LISTS, *hostile_git.PACKS, "stderr", "garbage", "hangup", "err",
+                 "length", "noise"]:
+        hostile.case(case)
+        refused(hostile, case)
+    assert hostile.git("count-objects", "-v").split("\n")[0] == "count: 3"
+    assert not list(hostile.dir.glob(".git/objects/pack/*"))
+    state = hostile.inst.root / "state/sbx/sandboxes"
+    assert not list(state.glob("*/git-*")), "a quarantine was left"
+
+
+def literal(repo, kind, data):
+    p = subprocess.run(["git", "-C", repo.guest, "hash-object", "-t", kind, "-w", "--stdin",
+                        "--literally"], env=repo.env, input=data, capture_output=True, check=True)
+    return p.stdout.decode().strip()
+
+
+def tree(repo, *entries):
+    return literal(repo, "tree", b"".join(
+        mode + b" " + name + b"\0" + bytes.fromhex(oid) for mode, name, oid in entries))
+
+
+def head(repo, tree_oid, extra=b"author u <u@example.test> 1 +0000\n"):
+    return literal(repo, "commit", b"tree " + tree_oid.encode() + b"\n" + extra
+                   + b"committer u <u@example.test> 1 +0000\n\nx\n")
+
+
+def bad_objects(repo):
+    b = literal(repo, "blob", b"x\n")
+    sub = tree(repo, (b"100644", b"x", b))
+
+    def modules(text):
+        return tree(repo, (b"100644", b".gitmodules", literal(repo, "blob", text)))
+
+    yield ".git", tree(repo, (b"40000", b".git", sub))
+    yield ".GIT", tree(repo, (b"40000", b".GIT", sub))
+    yield "git~1", tree(repo, (b"40000", b"git~1", sub))
+    yield "hfs", tree(repo, (b"40000", b".g\xe2\x80\x8cit", sub))
+    yield "dotdot", tree(repo, (b"40000", b"..", sub))
+    yield "dot", tree(repo, (b"40000", b".", sub))
+    yield "slash", tree(repo, (b"100644", b"a/b", b))
+    yield "twice", tree(repo, (b"100644", b"a", b), (b"100644", b"a", b))
+    yield "unsorted", tree(repo, (b"100644", b"b", b), (b"100644", b"a", b))
+    yield "zero mode", tree(repo, (b"0100644", b"a", b))
+    yield "null oid", tree(repo, (b"100644", b"a", "0" * 40))
+    yield "modules link", tree(repo, (b"120000", b".gitmodules", b))
+    yield "modules url", modules(b'[submodule "x"]\npath = x\nurl = -oProxyCommand=x\n')
+    yield "modules name", modules(b'[submodule "../../x"]\npath = x\nurl = https://a.test/\n')
+    yield "modules path", modules(b'[submodule "x"]\npath = -x\nurl = https://a.test/\n')
+    yield "modules update", modules(b'[submodule "x"]\nupdate = !touch x\nurl = https://a.test/\n')
+
+
+def test_objects_that_fsck_refuses_do_not_reach_the_host(hostile):
+    for name, oid in bad_objects(hostile):
+        commit = head(hostile, oid)
+        hostile.inside("update-ref", "refs/heads/main", commit)
+        refused(hostile, name)
+        for each in (commit, oid):
+            assert hostile.git("cat-file", "-e", each, check=False).returncode != 0, name
+    for name, extra in (("no author", b""), ("nul", b"author u\0 <u@e> 1 +0000\n"),
+                        ("date", b"author u <u@e> 99999999999999999999 +0000\n")):
+        good = tree(hostile, (b"100644", b"x", literal(hostile, "blob", b"x\n")))
+        hostile.inside("update-ref", "refs/heads/main", head(hostile, good, extra))
+        refused(hostile, name)
+    assert hostile.git("fsck", "--strict") == ""
+
+
+def test_hooks_and_configuration_of_a_clone_do_not_run_on_the_host(hostile):
+    canary = hostile.inst.root / "canary"
+    script = hostile.inst.root / "run"
+    # the stand-in sets SBX_USER: without it, the program runs on the host
+    script.write_text(f"#!/bin/sh\n[ -n \"${{SBX_USER+x}}\" ] || touch '{canary}'\nexit 0\n")
+    script.chmod(0o755)
+    for hook in ("post-checkout", "reference-transaction", "pre-push", "post-update", "update",
+                 "pre-receive", "post-merge", "fsmonitor-watchman"):
+        (hostile.guest / ".git/hooks").mkdir(exist_ok=True)
+        shutil.copy(script, hostile.guest / ".git/hooks" / hook)
+    for key in ("core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "diff.external",
+                "core.alternateRefsCommand", "credential.helper", "uploadpack.packObjectsHook"):
+        hostile.inside("config", key, script)
+    hostile.inside("config", "core.hooksPath", hostile.guest / ".git/hooks")
+    (hostile.guest / ".git/objects/info/alternates").write_text(f"{hostile.dir}/.git/objects\n/\n")
+    new = hostile.commit("file", "two\n", dir=hostile.guest)
+    hostile.git("fetch", "-q", "sandbox-demo")
+    assert hostile.git("rev-parse", "sandbox-demo/main") == new
+    hostile.git("push", "-q", "sandbox-demo", "main:refs/heads/back")
+    hostile.git("log", "-p", "sandbox-demo/main")
+    assert not canary.exists()
+    assert hostile.before[1:] == snapshot(hostile)[1:]
+    subprocess.run([script], check=True)
+    assert canary.exists(), "the canary cannot be seen"
