@@ -243,20 +243,57 @@ int guard_note_checked(struct guard *g, const struct guard_path *p, const struct
 	return record_path(g, p, 0, m, DIRTY_RENAME);
 }
 
-/* ---- what an earlier run left ---- */
+/* ---- reading the list ---- */
+
+/* *ret is NULL if there is no list. */
+static int load_list(const struct guard *g, char **ret, size_t *ret_n)
+{
+	AUTO_CLOSE int fd = openat(g->dir_fd, "dirty", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fd_load(fd, DIRTY_MAX_BYTES, ret, ret_n);
+}
+
+/* A recorded path below `from`, as it is named below `to`. */
+static int note_moved_row(struct guard *g, const struct dirty_row *row,
+	const struct guard_path *from, const struct guard_path *to)
+{
+	static struct guard_path at;
+	size_t n = strlen(from->in_mount);
+	AUTO_FREE char *text = NULL;
+	int r;
+
+	if (strcmp(row->mount, from->mount->host) != 0 ||
+		strncmp(row->path, from->in_mount, n) != 0 || row->path[n] != '/')
+		return 0;
+	text = xasprintf("%s%s", to->text, row->path + n);
+	r = guard_path_set(g, text, NULL, &at);
+	return r < 0 ? 0 : guard_note(g, &at, DIRTY_RENAME);
+}
+
+int guard_note_moved(struct guard *g, const struct guard_path *from, const struct guard_path *to)
+{
+	static struct dirty_row row;
+	AUTO_FREE char *text = NULL;
+	struct slice rest;
+	size_t n = 0;
+	int r = load_list(g, &text, &n);
+
+	rest = slice_of(text, n);
+	while (r == 0 && dirty_next(&rest, &row) == 1)
+		r = note_moved_row(g, &row, from, to);
+	return r;
+}
 
 static int load_rows(struct guard *g)
 {
 	static struct dirty_row row;
-	AUTO_CLOSE int fd = openat(g->dir_fd, "dirty", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	AUTO_FREE char *text = NULL;
 	struct slice rest;
-	size_t n;
-	int r;
+	size_t n = 0;
+	int r = load_list(g, &text, &n);
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	r = fd_load(fd, DIRTY_MAX_BYTES, &text, &n);
 	if (r < 0)
 		return r;
 	rest = slice_of(text, n);

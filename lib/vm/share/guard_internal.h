@@ -129,7 +129,11 @@ int guard_check_write(
 	struct guard *g, const struct guard_call *c, const struct autorun_match *m) MUST_CHECK;
 /* Records the path if its row says so, once, with a copy of what it is now. */
 int guard_note(struct guard *g, const struct guard_path *p, enum dirty_op op) MUST_CHECK;
-/* The same for any row, as the result of a check. */
+/* A directory moves: what is recorded below it is recorded there, too. A file that is still being
+ * made there was not seen by the scan. */
+int guard_note_moved(
+	struct guard *g, const struct guard_path *from, const struct guard_path *to) MUST_CHECK;
+/* The same as guard_note for any row, as the result of a check. */
 int guard_note_checked(
 	struct guard *g, const struct guard_path *p, const struct autorun_match *m) MUST_CHECK;
 int guard_dirty_load(struct guard *g, struct err *err) MUST_CHECK;

@@ -31,6 +31,7 @@ static void look_at_end(
 static int judge_move(struct guard *g, const struct end *from, const struct end *to)
 {
 	struct autorun_place a, b;
+	int r;
 
 	if (from->type == S_IFLNK)
 		return from->m.anchor || to->m.anchor ? -EACCES : 0;
@@ -40,7 +41,8 @@ static int judge_move(struct guard *g, const struct end *from, const struct end 
 	guard_place_of(g, to->path, &b);
 	if (!autorun_same(g->list, &a, &b, g->level))
 		return -EACCES;
-	return guard_scan(g, from->dir, from->name, from->path, to->path);
+	r = guard_scan(g, from->dir, from->name, from->path, to->path);
+	return r < 0 ? r : guard_note_moved(g, from->path, to->path);
 }
 
 static int judge_rename(

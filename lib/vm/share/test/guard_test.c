@@ -519,6 +519,21 @@ static void no_way_around_the_record(void **state)
 	assert_string_equal(row.path, "e/Makefile");
 }
 
+/* A call that was recorded may be made after its directory has moved. */
+static void a_file_that_is_made_after_its_directory_moved_is_recorded(void **state)
+{
+	static struct dirty_row row;
+
+	assert_int_equal(TRY(TO_MKDIR, "d"), 0);
+	assert_int_equal(TRY(TO_CREATE, "d/Makefile"), 0);
+	assert_int_equal(TRY(TO_REMOVE, "d/Makefile"), 0);
+	assert_int_equal(n_rows(&row), 1);
+	assert_int_equal(TRY2(TO_RENAME, "d", "e"), 0);
+	assert_int_equal(n_rows(&row), 2);
+	assert_string_equal(row.path, "e/Makefile");
+	assert_int_equal(row.state, DIRTY_NEW);
+}
+
 static void the_list_can_be_begun_anew(void **state)
 {
 	AUTO_FREE char *dirty = xasprintf("%s/dirty", guard_dir);
@@ -621,6 +636,7 @@ int main(void)
 		WITH(default, no_link_leads_to_guarded_names),
 		WITH(default, a_reported_change_is_recorded_once_with_a_copy),
 		WITH(default, no_way_around_the_record),
+		WITH(default, a_file_that_is_made_after_its_directory_moved_is_recorded),
 		WITH(default, the_list_can_be_begun_anew),
 		WITH(default, a_configuration_that_names_no_program_is_accepted),
 		WITH(default, the_guests_file_does_not_become_the_configuration),
