@@ -124,7 +124,7 @@ def upload(case):
     read_pkts()
     out.write(pkt(b"NAK\n"))
     if case == "noise":
-        for _ in range(200):
+        for _ in range(20):
             out.write(pkt(b"\2" + b"\x1b[31mnoise\r\n" * 4000))
     data = PACKS.get(case, b"")
     for i in range(0, len(data), 60000):

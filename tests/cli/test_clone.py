@@ -390,7 +390,7 @@ def test_objects_that_fsck_refuses_do_not_reach_the_host(hostile):
 
 def test_hooks_and_configuration_of_a_clone_do_not_run_on_the_host(hostile):
     canary = hostile.inst.root / "canary"
-    script = hostile.inst.root / "run"
+    script = hostile.inst.root / "plant"
     # the stand-in sets SBX_USER: without it, the program runs on the host
     script.write_text(f"#!/bin/sh\n[ -n \"${{SBX_USER+x}}\" ] || touch '{canary}'\nexit 0\n")
     script.chmod(0o755)
