@@ -317,7 +317,7 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
 WHO = ["-c", "user.name=u", "-c", "user.email=u@example.test"]
 
 
-def git(env, folder, *args):
+def git_of(env, folder, *args):
     done = subprocess.run(["git", "-C", folder, *WHO, *args], env=env.env, capture_output=True,
                           timeout=300, text=True)
     assert done.returncode == 0, (args, done.stdout, done.stderr)
@@ -326,26 +326,26 @@ def git(env, folder, *args):
 
 def test_work_in_a_clone_goes_both_ways_and_the_host_is_not_shared(env):
     folder = env.make_folder("cloned")
-    git(env, folder, "init", "-q", "-b", "main")
+    git_of(env, folder, "init", "-q", "-b", "main")
     (folder / "kept").write_text("one\n")
     (folder / ".gitignore").write_text("*.local\nother\n")
-    git(env, folder, "add", "-A")
-    git(env, folder, "commit", "-qm", "one")
+    git_of(env, folder, "add", "-A")
+    git_of(env, folder, "commit", "-qm", "one")
     (folder / "kept").write_text("changed\n")
     (folder / "new").write_text("untracked\n")
     (folder / "a.local").write_text("carried\n")
     (folder / "other").write_text("stays\n")
-    before = git(env, folder, "status", "--porcelain")
+    before = git_of(env, folder, "status", "--porcelain")
     box = env.create("cloned", folder, flags=["--clone", "--branch", "fix", "--carry", "*.local"])
-    assert git(env, folder, "status", "--porcelain") == before
+    assert git_of(env, folder, "status", "--porcelain") == before
     assert box.guest("git status --porcelain && git branch --show-current && cat kept a.local && "
                      "ls other; findmnt -t virtiofs", user="agent", check=False) == (
         " M kept\n?? new\nfix\nchanged\ncarried")
     box.guest("git -c user.name=a -c user.email=a@example.test commit -qam two", user="agent")
-    git(env, folder, "fetch", "-q", "sandbox-cloned")
-    assert git(env, folder, "show", "sandbox-cloned/fix:kept") == "changed"
-    assert git(env, folder, "fsck", "--strict") == ""
-    git(env, folder, "commit", "-qam", "three")
-    git(env, folder, "push", "-q", "sandbox-cloned", "main:refs/heads/from-host")
+    git_of(env, folder, "fetch", "-q", "sandbox-cloned")
+    assert git_of(env, folder, "show", "sandbox-cloned/fix:kept") == "changed"
+    assert git_of(env, folder, "fsck", "--strict") == ""
+    git_of(env, folder, "commit", "-qam", "three")
+    git_of(env, folder, "push", "-q", "sandbox-cloned", "main:refs/heads/from-host")
     assert box.guest("git log -1 --format=%s from-host", user="agent") == "three"
     env.sbx("rm", "--force", "cloned", timeout=120)
