@@ -217,7 +217,7 @@ def test_two_restores_of_one_memory_differ(box, programs, tmp_path):
     (box.folder / "said-3").unlink()
     for path in (tmp_path / "copy").iterdir():
         to = box.state / path.name
-        shutil.copytree(path, to) if path.is_dir() else shutil.copy2(path, to)
+        shutil.copytree(path, to, dirs_exist_ok=True) if path.is_dir() else shutil.copy2(path, to)
     resume(box)
     assert box.info()["start"] == "resumed"
     two = ask(box, 3)
