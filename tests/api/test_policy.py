@@ -3,6 +3,7 @@
 crash."""
 import json
 import os
+import pathlib
 import re
 import threading
 import time
@@ -513,10 +514,14 @@ def test_100_000_rules(d):
     d.create("demo")
     times = {}
 
+    def used():
+        """Processor seconds of sbxd: unlike the time of the clock, other tests do not add to it."""
+        return int(pathlib.Path(f"/proc/{d.proc.pid}/schedstat").read_text().split()[0]) / 1e9
+
     def timed(name, call):
-        begin = time.monotonic()
+        begin = used()
         got = call()
-        times[name] = time.monotonic() - begin
+        times[name] = used() - begin
         return got
 
     assert ok(timed("import",
@@ -543,4 +548,4 @@ def test_100_000_rules(d):
     assert policy(d)["total"] == n - n // 10
     # one change, or a look into it, is not felt by others: sbx ls has one second
     if MEASURED:
-        assert all(t < 4 for t in times.values()) and times["page"] < 0.5, times
+        assert all(t < 2 for t in times.values()) and times["page"] < 0.1, times

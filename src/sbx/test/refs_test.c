@@ -54,9 +54,7 @@ static void test_names_that_git_or_a_terminal_would_misread_are_refused(void **s
 		"refs/heads/a b", "refs/heads/a~1", "refs/heads/a^", "refs/heads/a:b",
 		"refs/heads/a?", "refs/heads/a*", "refs/heads/a[", "refs/heads/a\\b",
 		"refs/heads/a@{1}", "refs/heads/@", "refs/heads/HEAD", "refs/heads/a\033[31m",
-		"refs/heads/a\x7f", "refs/heads/a\x01",
-		"refs/heads/\xe2\x80\xae"
-		"a",
+		"refs/heads/a\x7f", "refs/heads/a\x01", "refs/heads/a\xe2\x80\xae",
 		"refs/heads/\xff", "refs/tags/../heads/x", "refs/tags/-d"};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
