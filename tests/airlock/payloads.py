@@ -3,7 +3,8 @@
 
 A payload has PLANT, the files that come from a sandbox, and RUN, a command of the host in the same
 folder. Its program creates the file CANARY. BEFORE is what the person did earlier, HOME the files
-of the person's own settings. `%C` stands for the path of the canary and `%W` for the folder.
+of the person's own settings. `%C` stands for the path of the canary, `%W` for the folder and `%H`
+for that of the settings.
 
 Kinds of programs that Debian does not have, or only as part of several hundred MB or packages (npm,
 go, nix, emacs, gradle, maven, elixir, docker, vagrant, terraform), have files only: FILES.
@@ -116,7 +117,7 @@ PAYLOADS = [
     Payload(58, "gdb", {".gdbinit": f"shell {TOUCH}\n"}, "gdb -q -batch",
             home={".gdbinit": "set auto-load safe-path /\n"}),
     Payload(58, "pdb", {".pdbrc": "!open('%C', 'w')\n"},
-            "/usr/bin/python3 -m pdb ../person/a.py </dev/null; true", home={"a.py": "pass\n"}),
+            "/usr/bin/python3 -m pdb %H/a.py </dev/null; true", home={"a.py": "pass\n"}),
     Payload(60, "desktop", {"a.desktop": "[Desktop Entry]\nType=Application\nName=a\n"
                                          "Exec=touch '%C'\n"},
             "gio launch ./a.desktop"),
@@ -158,3 +159,6 @@ FILES = {
     57: ["Vagrantfile", "main.tf", ".terraform/providers/a"],
     59: [".github/workflows/ci.yml", ".gitlab-ci.yml", ".circleci/config.yml", "Jenkinsfile"],
 }
+
+EVERY = PAYLOADS + [Payload(kind, "files", dict.fromkeys(paths, "planted\n"), "true")
+                    for kind, paths in FILES.items()]

@@ -6,12 +6,19 @@ One sandbox with a workspace inside another one at another place (data), one at 
 (hooks), and, forced, the directory in which this installation has its state."""
 import json
 import os
+import pathlib
 import stat
 import subprocess
+import sys
 
 import pytest
 
 from installation import START_SECONDS, Sandbox, private
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "airlock"))
+from autorun import KINDS, REFUSED, judge  # noqa: E402
+from payloads import EVERY  # noqa: E402
+from person import FORCE, Person  # noqa: E402
 
 
 class Walls:
@@ -192,10 +199,77 @@ def test_the_user_sees_what_was_denied_and_changed(guarded):
     assert [r["path"] for r in rows] == ["Makefile"], "recorded again after --done"
 
 
-def test_it_holds_after_a_resume_and_a_level_can_be_changed(guarded):
+def test_it_holds_after_a_resume(guarded):
     guarded.env.sbx("stop", "--suspend", "guarded", timeout=START_SECONDS)
     guarded.env.sbx("exec", "guarded", "true", timeout=START_SECONDS)
     assert guarded.try_all(["echo x > plain2", *PLANTS[:4]]) == ["echo x > plain2"]
+
+
+class Planted:
+    """A directory of the workspace in which guest root has planted every payload of tests/airlock,
+    each where a person has worked before."""
+
+    def __init__(self, guarded, level, ways=6):
+        self.guarded, self.level = guarded, level
+        aside = guarded.env.make_folder(f"aside-{level}")
+        self.people = [Person(p, guarded.ws / level / f"{p.kind}-{p.name}",
+                              aside / f"{p.kind}-{p.name}") for p in EVERY]
+        files = [file for person in self.people for file in person.files()]
+        done = guarded.box.exec("python3", "-c", FORCE, str(ways), user="root",
+                                input=json.dumps(files), timeout=START_SECONDS)
+        self.failed = {os.path.relpath(path, guarded.ws) for path in json.loads(done.stdout)}
+
+    def each(self):
+        """(person, path in the workspace, row) of each file that leads to a program."""
+        return [(person, f"{self.level}/{person.work.name}/{name}", judge(name))
+                for person in self.people for name in person.payload.paths]
+
+    def ran(self, people):
+        """The payloads that run when the person goes on working."""
+        output = {person.work.name: person.run() for person in people}
+        return {p.work.name: output[p.work.name] for p in people if p.canary.exists()}
+
+
+def is_refused(person):
+    return any(judge(name) and judge(name).mode in REFUSED for name in person.payload.plant)
+
+
+def test_by_default_no_refused_kind_runs_and_every_other_kind_is_listed(guarded):
+    planted = Planted(guarded, "default")
+    review = json.loads(guarded.env.sbx("review", "guarded", "--guard", "--json").stdout)
+    listed = {(row["path"], row["kind"]) for row in review["changed"]}
+    refused = list(filter(is_refused, planted.people))
+    assert len(refused) >= 16
+    assert planted.ran(refused) == {}
+    wrong, kinds = [], set()
+    for person, path, row in planted.each():
+        kinds.add(row.kind)
+        name = os.path.relpath(path, f"{planted.level}/{person.work.name}")
+        if row.mode in REFUSED:
+            good = path in planted.failed and not person.has(name)
+        else:
+            # A directory that is listed as a whole has its own path.
+            good = person.has(name) and any(
+                kind == row.kind and (at == path or row.mode == "report-tree"
+                                      and path.startswith(f"{at}/")) for at, kind in listed)
+        if not good:
+            wrong.append((path, row.mode))
+    assert wrong == [] and kinds == set(KINDS)
+
+
+def test_strict_lets_nothing_run(guarded):
+    guarded.env.sbx("update", "guarded", "--guard", "strict")
+    guarded.env.sbx("restart", "guarded", timeout=START_SECONDS)
+    planted = Planted(guarded, "strict", ways=2)
+    assert [path for _, path, _ in planted.each() if path not in planted.failed] == []
+    assert planted.ran(planted.people) == {}
+
+
+def test_long_without_a_guard_every_payload_runs(guarded):
+    """So the two tests above are about the guard."""
     guarded.env.sbx("update", "guarded", "--guard", "off")
     guarded.env.sbx("restart", "guarded", timeout=START_SECONDS)
-    assert guarded.try_all(["echo x > .envrc"]) == ["echo x > .envrc"]
+    planted = Planted(guarded, "off")
+    people = [person for person in planted.people if person.payload.run != "true"]
+    assert planted.failed == set()
+    assert {p.work.name for p in people} == set(planted.ran(people))

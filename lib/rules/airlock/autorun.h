@@ -74,7 +74,7 @@ int autorun_parse(
 int autorun_load(struct autorun_list **ret, struct err *err) MUST_CHECK;
 /* The user's: `glob` is relative to the root of a workspace. */
 int autorun_except(struct autorun_list *l, const char *glob, struct err *err) MUST_CHECK;
-/* The first row of this kind, for its program; NULL if there is none. */
+/* Returns the first row of this kind, for the name of its program, or NULL. */
 const struct autorun_row *autorun_kind(const struct autorun_list *l, unsigned kind);
 void autorun_free(struct autorun_list **l);
 #define AUTO_AUTORUN CLEANUP(autorun_free)

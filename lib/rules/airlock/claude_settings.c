@@ -209,7 +209,7 @@ static int check_rules(
 	return 0;
 }
 
-/* allow, deny or ask. NULL: there is none. */
+/* Compares the array allow, deny or ask. NULL: the text does not have the array. */
 static int check_array(struct slice key, const struct json_member *old,
 	const struct json_member *new, struct err *err)
 {
@@ -261,7 +261,7 @@ static int check_arrays(
 	return 0;
 }
 
-/* The objects `permissions`; "{}" if there is none. */
+/* Compares the objects `permissions`. A text without the object counts as "{}". */
 static int check_permissions(struct slice old, struct slice new, struct err *err)
 {
 	AUTO_FREE struct json_object *a = xcalloc(1, sizeof(*a)), *b = xcalloc(1, sizeof(*b));

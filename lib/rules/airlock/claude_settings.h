@@ -23,7 +23,7 @@
 #define CLAUDE_SETTINGS_MAX_RULES 1024
 #define CLAUDE_SETTINGS_MAX_RULE 1024
 
-/* If there is no old file, old_len is 0. 0: *ret is the text to write. -EACCES: a member is
+/* Without an old file, old_len is 0. Returns 0: *ret is the text to write. -EACCES: a member is
  * refused, and err names it. -EBADMSG: one of the texts is not JSON. -E2BIG: a limit. */
 int claude_settings_check(const char *old, size_t old_len, const char *new, size_t new_len,
 	char **ret, size_t *ret_len, struct err *err) MUST_CHECK;

@@ -27,9 +27,9 @@ struct gitconfig_place {
 	const char *path;
 };
 
-/* Compares a new text of a git configuration with the present one. If there is none, old_len is 0.
- * 0: *ret is the text to write. -EACCES: a key or value is refused, and err names the key.
- * -EBADMSG: one of the texts is not a configuration. -E2BIG: a limit is exceeded. */
+/* Compares a new text of a git configuration with the present one. Without a present one, old_len
+ * is 0. Returns 0: *ret is the text to write. -EACCES: a key or value is refused, and err names the
+ * key. -EBADMSG: one of the texts is not a configuration. -E2BIG: a limit is exceeded. */
 int gitconfig_check(const char *old, size_t old_len, const char *new, size_t new_len,
 	const struct gitconfig_place *place, char **ret, size_t *ret_len,
 	struct err *err) MUST_CHECK;

@@ -187,7 +187,8 @@ static bool is_inner_path(struct slice path)
 	return true;
 }
 
-/* The directories from .git to the file in "A/.git/modules/B/config"; 0: it is none of these. */
+/* Returns the number of directories from .git to the file in "A/.git/modules/B/config", or 0 for
+ * another path. */
 static size_t module_depth(const char *path)
 {
 	static const char head[] = ".git/modules/", tail[] = "/config";

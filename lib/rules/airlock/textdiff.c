@@ -253,7 +253,7 @@ struct diff_at {
 	size_t i, j; /* lines of a and b */
 };
 
-/* Skips lines that both have; the end when there is no further change. */
+/* Skips lines that both texts have. Returns the end after the last change. */
 static struct diff_at next_change(
 	const struct diff_text *a, const struct diff_text *b, struct diff_at at)
 {

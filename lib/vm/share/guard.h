@@ -15,8 +15,8 @@
  *          it looked at is what it moves. So the place of a directory never changes, and a call
  *          that is still under way in it was judged right.
  * Files    In the guard's directory: `dirty`, a list of changed files (lib/rules/airlock/dirty.h),
- *          and `copy/N`, the content of one before its first change. To begin anew, remove `dirty`,
- *          then the files of `copy`; a guard that runs notices it.
+ *          and `copy/N`, the content of a file before its first change. To reset the list, remove
+ *          `dirty`, then the files of `copy`. A running guard detects that `dirty` was removed.
  * Trust    Names and contents are the guest's.
  * Owns     Two processes that die with the share. Every call fails when one of them has ended.
  * Limits   GUARD_MAX_COPIES bytes, DIRTY_MAX_ROWS rows; GUARD_MAX_SCAN entries and GUARD_MAX_DEPTH
@@ -48,7 +48,7 @@ enum guard_what {
 /* One packet of guard_config.event_fd. */
 struct guard_event {
 	uint32_t what, op, kind; /* op: enum dirty_op */
-	uint32_t lost; /* events that were not sent since the last one, because nobody read */
+	uint32_t lost; /* events dropped since the last one, because the socket was full */
 	char path[GUARD_MAX_PATH];     /* of the host; cut at the front */
 	char reason[GUARD_MAX_REASON]; /* why a check failed: the key; else empty */
 };

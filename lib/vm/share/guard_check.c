@@ -76,8 +76,8 @@ static int check_text(const struct guard_call *c, const struct kind *k, const st
 	return claude_settings_check(old->p, old->n, new->p, new->n, &ret->p, &ret->n, err);
 }
 
-/* While this process works, no call of the guest is answered: nobody opens the new file before it
- * has its name. */
+/* The supervisor answers no other call of the guest until this function returns. So the guest
+ * cannot open the new file under its temporary name. */
 static int put_text(const struct guard_call *c, const struct text *t)
 {
 	char name[64] = ".sbx-", *random = name + strlen(name);

@@ -245,7 +245,7 @@ int guard_note_checked(struct guard *g, const struct guard_path *p, const struct
 
 /* ---- reading the list ---- */
 
-/* *ret is NULL if there is no list. */
+/* Without a list, *ret is NULL. */
 static int load_list(const struct guard *g, char **ret, size_t *ret_n)
 {
 	AUTO_CLOSE int fd = openat(g->dir_fd, "dirty", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
