@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holes in the guard of workspaces: all of it, and its list."""
+"""Holes in the guard of workspaces: all of it, its list, and the review of that list."""
 from holes import HOLES
 from mutation import Hole, Mutation
 
@@ -9,6 +9,9 @@ HOLES += [
     Hole("guard-lists-nothing", "lib/vm/share/guard_dirty.c",
          "\tr = add_row(g, &at, m->row, op, tree > 0);\n",
          "\tr = tree > 4096 ? add_row(g, &at, m->row, op, tree > 0) : 0;\n"),
+    Hole("review-prints-raw", "lib/rules/airlock/textdiff.c",
+         "\"<%02X>\", s.p[0]);\n\tput_string(out, buf);\n",
+         "\"<%02X>\", s.p[0]);\n\tout->put(out->arg, (const char *)s.p, MAX(n, (size_t)1));\n"),
 ]
 
 # The directory is no longer the share: nothing in it is refused, and nothing reaches the host.
@@ -19,12 +22,16 @@ mount -t tmpfs -o mode=0777 none "$work"
 """
 UNCOVER = COVER.replace("mount -t tmpfs -o mode=0777 none", "umount -l")
 
+DENIED = tuple(f"airlock/{n}" for n in (
+    "bare-repository", "claude-local", "claude-settings", "commondir", "descriptor",
+    "desktop-entry", "envrc", "git-attributes", "git-config", "git-config-keys", "git-hooks",
+    "hard-link", "host-files", "link-names", "node", "parent-rename", "recorded",
+    "submodule-config", "worktree-config"))
+LISTED = tuple(f"airlock/{n}" for n in ("listed", "names-escaped", "removed-listed"))
+
 MUTATIONS = [
-    Mutation(red=tuple(f"airlock/{n}" for n in (
-        "claude-settings", "envrc", "git-config", "git-hooks", "hard-link", "link-names", "listed",
-        "parent-rename")), guest=COVER, undo_guest=UNCOVER),
-    Mutation(red=tuple(f"airlock/{n}" for n in (
-        "claude-settings", "envrc", "git-config", "git-hooks", "hard-link", "link-names",
-        "parent-rename")), hole="guard-denies-nothing"),
-    Mutation(red=("airlock/listed",), hole="guard-lists-nothing"),
+    Mutation(red=DENIED + LISTED, guest=COVER, undo_guest=UNCOVER),
+    Mutation(red=DENIED, hole="guard-denies-nothing"),
+    Mutation(red=LISTED, hole="guard-lists-nothing"),
+    Mutation(red=("airlock/names-escaped",), hole="review-prints-raw"),
 ]
