@@ -129,10 +129,11 @@ static int answer_ports(struct keeper *k, struct link *l, const struct ipc_msg *
 
 static int answer_freeze(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 {
-	int r = keeper_get_nothing(msg);
+	char label[KEEPER_MAX_LABEL];
+	int r = keeper_get_freeze(msg, label);
 
 	if (r == 0)
-		freeze_begin(k, (int)(l - k->links), msg->id);
+		freeze_begin(k, (int)(l - k->links), msg->id, label);
 	return r;
 }
 

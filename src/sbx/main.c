@@ -14,6 +14,7 @@
 #include "src/sbx/host/host.h"
 #include "src/sbx/policy/policy.h"
 #include "src/sbx/review/review.h"
+#include "src/sbx/rewind/rewind.h"
 #include "src/sbx/sandbox/sandbox.h"
 #include "src/sbx/secret/secret.h"
 #include "src/sbx/session/session.h"
@@ -38,6 +39,7 @@ const struct verb *const verb_table[] = {
 	&verb_rename,
 	&verb_update,
 	&verb_review,
+	&verb_checkpoint,
 	&verb_ports,
 	&verb_agent,
 	&verb_template,

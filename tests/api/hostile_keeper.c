@@ -27,6 +27,7 @@
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/ipc/keeper_ports.h"
 #include "lib/rules/spec/spec.h"
+#include "lib/vm/template/layers.h"
 
 #define MAX_STREAMS 64
 
@@ -219,6 +220,39 @@ static void take_ports(const struct ipc_msg *msg)
 		say_ports(msg->id);
 }
 
+/* The top becomes the next layer, as a keeper does it; a top that is not there is made. */
+static void take_freeze(const struct ipc_msg *msg)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", kp.id);
+	struct keeper_frozen f = {.seq = 40, .pause_ms = 12};
+
+	if (keeper_get_freeze(msg, f.label) < 0)
+		die("bad freeze");
+	if (mode_is("freeze-full"))
+		f.code = -EMLINK;
+	for (enum template_disk i = 0; f.code == 0 && i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *top = layers_path(dir, i, 0), *layer = NULL;
+		struct layers l;
+		int fd = open(top, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+		if (fd < 0 || write(fd, f.label, strlen(f.label)) < 0 ||
+			layers_find(dir, i, &l) < 0)
+			die("freeze");
+		(void)close(fd);
+		f.layers[i] = (uint16_t)(layers_last(&l) + 1);
+		layer = layers_path(dir, i, f.layers[i]);
+		if (rename(top, layer) < 0)
+			die("freeze");
+	}
+	if (mode_is("freeze-lie"))
+		snprintf(f.label, sizeof(f.label), "../../x");
+	f.seq += f.layers[0];
+	if (mode_is("freeze-late"))
+		(void)usleep(1000000);
+	if (!mode_is("freeze-mute"))
+		(void)!keeper_send_frozen(kp.chan, msg->id, &f);
+}
+
 static void start(void);
 static char *read_mode(void);
 
@@ -287,6 +321,8 @@ static void on_message(void)
 		take_reload(&msg);
 	else if (msg.type == KEEPER_PORTS)
 		take_ports(&msg);
+	else if (msg.type == KEEPER_FREEZE)
+		take_freeze(&msg);
 	else if (msg.type == KEEPER_CLAIM)
 		take_claim(&msg);
 	ipc_msg_done(&msg);

@@ -9,6 +9,7 @@ MODE slow: it never comes up. MODE late: it needs two seconds. MODE talks: its s
 looked at. MODE floods, MODE empty: the answer to that has no end. MODE machine: it says that it is
 the machine too, with memory and a file of its template open, as qemu has them."""
 import array
+import errno
 import fcntl
 import json
 import os
@@ -24,7 +25,8 @@ import termios
 import threading
 import time
 
-HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD = range(1, 10)
+HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD, SUSPEND, FREEZE, FROZEN = range(
+    1, 13)
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
@@ -246,6 +248,18 @@ class Keeper:
                  + struct.pack("<BBB", 0, 0,
                                os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
 
+    def freeze(self, ident, label):
+        """Makes the next layers; MODE full: there are too many."""
+        full = self.env.get("MODE") == "full"
+        numbers = [int(n.split(".")[1]) for n in os.listdir(self.sandbox)
+                   if re.fullmatch(r"root\.\d+\.qcow2", n)]
+        last = max(numbers, default=0) + 1
+        for disk in () if full else ("root", "docker"):
+            with open(f"{self.sandbox}/{disk}.{last}.qcow2", "wb") as f:
+                f.write(bytes(4096))
+        self.say(FROZEN, ident, struct.pack("<iHHQI", -errno.EMLINK if full else 0, last, last, 7, 31)
+                 + text(label) + text("the disks have too many layers" if full else ""))
+
     def hello(self):
         self.say(HELLO, 0,
                  text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read())
@@ -289,6 +303,8 @@ class Keeper:
                 with open(self.sandbox + "/reloads", "a") as f:
                     f.write(Reader(data[12:]).str().decode() + "\n")
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+            elif kind == FREEZE:
+                self.freeze(ident, Reader(data[12:]).str())
             elif kind == STOP:
                 self.state(2)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))

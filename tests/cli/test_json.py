@@ -20,7 +20,8 @@ NAMED = {"env", "files", "credentials"}
 # Each with its arguments; ID is that of a rule. The sandboxes `demo` and `other` exist, `other` is
 # stopped.
 WHOLE = {
-    "agent ls": [], "agent inspect": ["claude"], "audit verify": [], "daemon status": [],
+    "agent ls": [], "agent inspect": ["claude"], "audit verify": [],
+    "checkpoint": ["demo"], "daemon status": [],
     "diagnose": [], "inspect": ["demo"], "ls": [],
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
     "policy allow": ["network", "b.example", "--for", "1h"],

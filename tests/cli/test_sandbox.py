@@ -683,3 +683,35 @@ def test_a_second_sandbox_on_a_folder_is_told_and_none_is_too(inst):
     p = inst.create("two", "proj")
     assert f"Sandbox 'one' also shares {inst.work}/proj." in p.stderr
     assert "workspace  none (to share this directory, add: .)" in inst.create("three").stdout
+
+
+# ---- checkpoints ----
+
+def test_checkpoints_are_created_and_listed(inst):
+    inst.create("demo")
+    assert inst.sbx("checkpoint", "--ls", "demo", check=0).stdout == "No checkpoints\n"
+    p = inst.sbx("checkpoint", "demo", check=0)
+    assert p.stdout == "Checkpoint 'c1' of sandbox 'demo' created (8 KiB, paused for 31 ms)\n"
+    inst.sbx("checkpoint", "demo", "before-merge", check=0)
+    rows = [line.split() for line in
+            inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()]
+    assert [r[0] for r in rows] == ["LABEL", "c1", "before-merge"]
+    assert rows[1][2:] == ["8", "KiB", "31", "ms", "7"]
+
+
+@pytest.mark.parametrize("args, status, said", [
+    (("checkpoint", "demo", "Bad"), 1, "invalid label"),
+    (("checkpoint", "demo", "a\udcff"), 1, "not UTF-8"),
+    (("checkpoint", "--ls", "demo", "x"), 2, "--ls takes no LABEL"),
+    (("checkpoint", "gone"), 1, "no sandbox named gone")])
+def test_a_wrong_checkpoint_is_refused(inst, args, status, said):
+    inst.create("demo")
+    assert said in inst.sbx(*args, check=status).stderr
+
+
+def test_a_full_chain_and_a_stopped_sandbox_are_reported(inst):
+    inst.create("demo", mode="full")
+    assert "too many layers" in inst.sbx("checkpoint", "demo", check=1).stderr
+    inst.sbx("stop", "demo", check=0)
+    p = inst.sbx("checkpoint", "demo", check=1)
+    assert "the sandbox is not running" in p.stderr and "try: sbx start demo" in p.stderr, p.stderr

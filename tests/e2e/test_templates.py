@@ -177,6 +177,21 @@ def test_the_base_is_there_once(own, first):
         f"of its own: {alone} bytes, and {sum(os.stat(tools / f).st_blocks * 512 for f in t['files'] if f.endswith('.qcow2'))} in layers")
 
 
+def test_a_running_sandbox_goes_on_after_a_checkpoint(own, first):
+    first.guest("echo in the checkpoint >/root/early")
+    own.sbx("checkpoint", "first", "early", timeout=120)
+    assert first.guest("cat /root/early; echo after it >/root/late; sync") == "in the checkpoint"
+    listed = json.loads(own.sbx("checkpoint", "--ls", "first", "--json").stdout)["checkpoints"]
+    one, = listed
+    print(f"paused for {one['pause_ms']} ms, {one['bytes']} bytes")
+    assert one["label"] == "early" and one["bytes"] > 0 and one["pause_ms"] > 0
+    assert (first.state / f"root.{one['layers']['root']}.qcow2").exists()
+    records = [json.loads(line) for line in
+               own.sbx("audit", "show", "first", "--json", "-n", "0").stdout.splitlines()]
+    record, = [r for r in records if r.get("action") == "checkpoint"]
+    assert record["seq"] == one["seq"] and record["op"] == "early"
+
+
 def test_the_first_still_works_after_a_restart_on_its_layers(first):
     first.stop()
     assert first.guest("tool; cat /root/later", timeout=150) == "it is there\nafter the save"

@@ -200,9 +200,23 @@ int keeper_get_nothing(const struct ipc_msg *msg)
 	return chan_get_plain(&keeper_chan, msg, msg->type);
 }
 
+int keeper_ask_freeze(int sock, uint32_t id, const char *label)
+{
+	return chan_send_str(sock, KEEPER_FREEZE, id, label, KEEPER_MAX_LABEL, -1);
+}
+
+int keeper_get_freeze(const struct ipc_msg *msg, char label[KEEPER_MAX_LABEL])
+{
+	return chan_get_str(&keeper_chan, msg, KEEPER_FREEZE, label, KEEPER_MAX_LABEL);
+}
+
 static const struct field frozen_fields[] = {
 	FIELD_CODE(keeper_frozen, code),
-	FIELD_BYTES(keeper_frozen, layers),
+	FIELD_RANGE(keeper_frozen, layers[0], 0, KEEPER_MAX_LAYER),
+	FIELD_RANGE(keeper_frozen, layers[1], 0, KEEPER_MAX_LAYER),
+	FIELD_NUMBER(keeper_frozen, seq),
+	FIELD_NUMBER(keeper_frozen, pause_ms),
+	FIELD_STR(keeper_frozen, label),
 	FIELD_STR(keeper_frozen, text),
 	{0},
 };
@@ -214,11 +228,5 @@ int keeper_send_frozen(int sock, uint32_t id, const struct keeper_frozen *frozen
 
 int keeper_get_frozen(const struct ipc_msg *msg, struct keeper_frozen *ret)
 {
-	int r = chan_get(&keeper_chan, msg, KEEPER_FROZEN, frozen_fields, ret);
-
-	for (size_t i = 0; i < KEEPER_DISKS; i++) {
-		if (r == 0 && ret->layers[i] > KEEPER_MAX_LAYERS)
-			r = -EBADMSG;
-	}
-	return r;
+	return chan_get(&keeper_chan, msg, KEEPER_FROZEN, frozen_fields, ret);
 }

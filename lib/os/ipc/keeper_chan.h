@@ -14,12 +14,12 @@
  *          STATS     sbxd -> keeper   STATS_IS    -               -
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
  *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
- *          FREEZE    sbxd -> keeper   FROZEN      -               -
+ *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint, or empty
  *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list to publish
  *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read again
  *          VAULT     sbxd -> keeper   -           a channel       -; the answer to WANT_VAULT
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
- *          FROZEN    keeper -> sbxd   -           -               negative errno or 0, text, layers
+ *          FROZEN    keeper -> sbxd   -           -               struct keeper_frozen
  *          PORTS_ARE keeper -> sbxd   -           -               each with its state
  *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
  * Trust    Same user on both sides; messages are checked anyway: a keeper may misbehave.
@@ -138,16 +138,22 @@ struct keeper_done {
 /* As the API and `inspect` say it. */
 const char *keeper_how_name(enum keeper_how how);
 
-#define KEEPER_DISKS 2	     /* root, docker */
-#define KEEPER_MAX_LAYERS 48 /* of one disk */
+#define KEEPER_DISKS 2	      /* root, docker */
+#define KEEPER_MAX_LAYER 9999 /* highest number of a layer */
+#define KEEPER_MAX_LABEL 33   /* of a checkpoint, with its NUL */
 
 struct keeper_frozen {
-	int32_t code;		      /* 0 or a negative errno */
-	uint8_t layers[KEEPER_DISKS]; /* number of the sandbox's own read-only layers */
+	int32_t code;		       /* 0 or a negative errno */
+	uint16_t layers[KEEPER_DISKS]; /* number of the highest read-only layer; 0: none */
+	uint64_t seq;		       /* of the checkpoint's audit record; 0: no checkpoint */
+	uint32_t pause_ms;	       /* from the request to the guest until it continued */
+	char label[KEEPER_MAX_LABEL];  /* of the request */
 	char text[KEEPER_MAX_TEXT];
 };
 
 /* Messages without fields: chan_send_plain. */
+int keeper_ask_freeze(int sock, uint32_t id, const char *label) MUST_CHECK;
+int keeper_get_freeze(const struct ipc_msg *msg, char label[KEEPER_MAX_LABEL]) MUST_CHECK;
 int keeper_send_frozen(int sock, uint32_t id, const struct keeper_frozen *frozen) MUST_CHECK;
 int keeper_get_frozen(const struct ipc_msg *msg, struct keeper_frozen *ret) MUST_CHECK;
 

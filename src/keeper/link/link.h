@@ -76,6 +76,9 @@ void record_begin(struct keeper *k);
 void record_check(struct keeper *k);
 void record_set_max_bytes(struct keeper *k, uint64_t max_bytes);
 void record_life(struct keeper *k, const char *action, const char *why);
+/* Returns the number of the record; fails without a log. */
+int record_checkpoint(struct keeper *k, const char *label, const char *layers, uint64_t *ret_seq,
+	struct err *err) MUST_CHECK;
 /* A decision that does not wait for its record. */
 void record_decision(struct keeper *k, const struct audit_event *ev);
 void record_violation(struct keeper *k, const char *program, const char *what);

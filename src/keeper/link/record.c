@@ -12,6 +12,7 @@
  */
 #include "link.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "lib/rules/gate/gate.h"
@@ -106,6 +107,19 @@ void record_life(struct keeper *k, const char *action, const char *why)
 		.reason = slice_from_str(why)};
 
 	append_record(k, &ev);
+}
+
+int record_checkpoint(
+	struct keeper *k, const char *label, const char *layers, uint64_t *ret_seq, struct err *err)
+{
+	struct audit_event ev = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = slice_from_str("checkpoint"),
+		.op = slice_from_str(label),
+		.reason = slice_from_str(layers)};
+
+	if (!k->record->audit)
+		return err_set(err, -EIO, "the audit log is not open: see `sbx logs`");
+	return audit_append(k->record->audit, &ev, ret_seq, err);
 }
 
 void record_decision(struct keeper *k, const struct audit_event *ev)

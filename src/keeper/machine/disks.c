@@ -10,32 +10,13 @@
 #include "lib/base/str.h"
 #include "lib/vm/vmm/disk.h"
 
-char *disks_layer(const char *dir, enum template_disk disk, size_t n)
-{
-	return n ? xasprintf("%s/%s.%zu.qcow2", dir, template_disk_name(disk), n)
-		 : xasprintf("%s/%s.qcow2", dir, template_disk_name(disk));
-}
-
-static size_t count_layers(const char *dir, enum template_disk disk)
-{
-	size_t n = 0;
-
-	while (n < DISKS_MAX_OWN) {
-		AUTO_FREE char *path = disks_layer(dir, disk, n + 1);
-
-		if (access(path, F_OK) < 0)
-			break;
-		n++;
-	}
-	return n;
-}
-
 bool disks_exist(const char *dir)
 {
 	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
-		AUTO_FREE char *top = disks_layer(dir, i, 0);
+		AUTO_FREE char *top = layers_path(dir, i, 0);
+		struct layers l;
 
-		if (access(top, F_OK) == 0 || count_layers(dir, i) > 0)
+		if (access(top, F_OK) == 0 || layers_find(dir, i, &l) < 0 || l.n > 0)
 			return true;
 	}
 	return false;
@@ -93,20 +74,24 @@ int disks_set_size(struct disks *d, uint64_t root, struct err *err)
 static int open_disk(struct disks *d, const char *dir, enum template_disk disk, struct err *err)
 {
 	const struct template_chain *below = &d->template.disks[disk];
-	size_t n = count_layers(dir, disk);
-	AUTO_FREE char *top = disks_layer(dir, disk, 0);
-	int r = 0;
+	AUTO_FREE char *top = layers_path(dir, disk, 0);
+	struct layers l;
+	int r = layers_find(dir, disk, &l);
 
-	if (below->n + n + 1 > VMM_MAX_LAYERS || n >= DISKS_MAX_OWN)
-		return err_set(
-			err, -EMLINK, "disk %s has too many layers", template_disk_name(disk));
+	if (r == 0 && (below->n + l.n + 1 > VMM_MAX_LAYERS || l.n >= DISKS_MAX_OWN))
+		r = -EMLINK;
+	if (r == -EMLINK)
+		return err_set(err, r, "disk %s has too many layers", template_disk_name(disk));
+	if (r < 0)
+		return err_errno(err, r, "cannot read %s", dir);
 	/* The backing name is for users only: the raw base needs no parsing. */
 	if (access(top, F_OK) < 0)
 		r = disk_make(top, below->files[0], d->size[disk], err);
 	if (r < 0)
 		return r;
-	for (size_t i = 1; i <= n; i++)
-		d->own[disk][d->n_own[disk]++] = disks_layer(dir, disk, i);
+	for (size_t i = 0; i < l.n; i++)
+		d->own[disk][d->n_own[disk]++] = layers_path(dir, disk, l.number[i]);
+	d->last[disk] = layers_last(&l);
 	d->own[disk][d->n_own[disk]++] = TAKE(top);
 	return 0;
 }

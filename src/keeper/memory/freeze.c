@@ -21,7 +21,9 @@ static char *next_file(const struct keeper *k, enum template_disk disk)
 static void finish_freeze(struct keeper *k)
 {
 	struct freeze *f = k->freeze;
-	struct keeper_frozen frozen = {.code = f->code};
+	struct keeper_frozen frozen = {.code = f->code,
+		.seq = f->seq,
+		.pause_ms = (uint32_t)(clock_mono_ms() - f->asked_ms)};
 	struct link *l = f->link >= 0 ? &k->links[f->link] : NULL;
 
 	f->state = FREEZE_IDLE;
@@ -29,9 +31,10 @@ static void finish_freeze(struct keeper *k)
 		AUTO_FREE char *left = next_file(k, (enum template_disk)i);
 
 		(void)unlink(left);
-		frozen.layers[i] = (uint8_t)(k->disks->n_own[i] ? k->disks->n_own[i] - 1 : 0);
+		frozen.layers[i] = (uint16_t)k->disks->last[i];
 	}
 	(void)snprintf(frozen.text, sizeof(frozen.text), "%s", f->text);
+	(void)snprintf(frozen.label, sizeof(frozen.label), "%s", f->label);
 	if (f->code < 0)
 		log_warn("cannot freeze the disks: %s", f->text);
 	if (l && l->fd >= 0 && l->gen == f->link_gen &&
@@ -51,6 +54,7 @@ static int check_depth(const struct keeper *k, struct err *err)
 {
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
 		if (k->disks->n_own[i] + 1 > DISKS_MAX_OWN ||
+			k->disks->last[i] >= LAYERS_MAX_NUMBER ||
 			k->disks->template.disks[i].n + k->disks->n_own[i] > TEMPLATE_MAX_LAYERS)
 			return err_set(err, -EMLINK,
 				"the disks have too many layers to be saved again: stop the sandbox, use `sbx template save --flat` and create a new sandbox from that template");
@@ -118,7 +122,8 @@ static int move_files(struct keeper *k, enum template_disk disk, struct err *err
 {
 	struct disks *d = k->disks;
 	size_t n = d->n_own[disk];
-	AUTO_FREE char *next = next_file(k, disk), *layer = disks_layer(k->dir, disk, n);
+	AUTO_FREE char *next = next_file(k, disk),
+		       *layer = layers_path(k->dir, disk, d->last[disk] + 1);
 	char *top = d->own[disk][n - 1];
 	int r = rename(top, layer) < 0 ? -errno : 0;
 
@@ -130,6 +135,7 @@ static int move_files(struct keeper *k, enum template_disk disk, struct err *err
 		return err_errno(err, r, "cannot move %s", top);
 	d->own[disk][n - 1] = TAKE(layer);
 	d->own[disk][d->n_own[disk]++] = top;
+	d->last[disk]++;
 	return 0;
 }
 
@@ -159,7 +165,7 @@ static void snapshot_disk(struct keeper *k, enum template_disk disk)
 	}
 }
 
-void freeze_begin(struct keeper *k, int link, uint32_t msg)
+void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label)
 {
 	struct freeze *f = k->freeze;
 	struct err err = {0};
@@ -173,7 +179,11 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg)
 			log_warn("cannot send the result to sbxd");
 		return;
 	}
-	*f = (struct freeze){.link = link, .link_gen = k->links[link].gen, .msg = msg};
+	*f = (struct freeze){.link = link,
+		.link_gen = k->links[link].gen,
+		.msg = msg,
+		.asked_ms = clock_mono_ms()};
+	(void)snprintf(f->label, sizeof(f->label), "%s", label);
 	if (k->state.phase != KEEPER_RUNNING)
 		r = err_set(&err, -EAGAIN, "the sandbox is not running");
 	if (r == 0)
@@ -207,6 +217,21 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 }
 
+/* The guest waits: what it does next has a later record. */
+static void record_point(struct keeper *k)
+{
+	struct freeze *f = k->freeze;
+	struct err err = {0};
+	char layers[64];
+	int r;
+
+	(void)snprintf(layers, sizeof(layers), "layers root.%u, docker.%u",
+		k->disks->last[TEMPLATE_ROOT], k->disks->last[TEMPLATE_DOCKER]);
+	r = record_checkpoint(k, f->label, layers, &f->seq, &err);
+	if (r < 0)
+		fail_freeze(f, r, err_text(&err, r));
+}
+
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 {
 	struct freeze *f = k->freeze;
@@ -215,8 +240,11 @@ void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 		return;
 	if (!ok)
 		fail_freeze(f, -EIO, text[0] ? text : "QEMU did not switch to another file");
-	if (ok && f->disk == TEMPLATE_ROOT)
+	if (ok && f->disk == TEMPLATE_ROOT) {
 		snapshot_disk(k, TEMPLATE_DOCKER);
-	else
-		wake_guest(k);
+		return;
+	}
+	if (ok && f->label[0])
+		record_point(k);
+	wake_guest(k);
 }

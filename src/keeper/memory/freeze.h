@@ -5,7 +5,9 @@
  * How      freeze_begin creates empty overlays. The guest syncs and freezes its file systems (/park
  *          FREEZE). The old top of each disk becomes root.N.qcow2 and the new one root.qcow2, then
  *          QEMU switches to it (vmm_snapshot_disk). The guest continues (/wake), and FROZEN is
- *          sent. No disk is written meanwhile, so a killed process leaves complete disks.
+ *          sent. No disk is written meanwhile, so a killed process leaves complete disks. With a
+ *          label the layers are a checkpoint: its audit record is written before the guest
+ *          continues, so each later record is of the time after it.
  * Trust    The guest may report a freeze falsely: the layers are as after a power failure then,
  *          which its file systems survive.
  * Limits   KEEPER_FREEZE_MS for the guest, which continues automatically if it is not woken. One at
@@ -16,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "lib/base/clock.h"
+#include "lib/os/ipc/keeper_chan.h"
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "lib/vm/template/template.h"
 
@@ -29,11 +32,13 @@ struct freeze {
 	enum template_disk disk;
 	int link;
 	uint32_t link_gen, msg;
+	uint64_t asked_ms, seq; /* of the audit record of a checkpoint */
+	char label[KEEPER_MAX_LABEL];
 	int code;
 	char text[256];
 };
 
-/* Sends FROZEN when it is finished or has failed. */
-void freeze_begin(struct keeper *k, int link, uint32_t msg);
+/* Sends FROZEN when it is finished or has failed. label "": no checkpoint. */
+void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label);
 /* VMM_EV_SNAPSHOT, or VMM_EV_SNAPSHOT_FAILED with the reason. */
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text);

@@ -67,7 +67,7 @@ const char *warm_open(struct keeper *k, char *why, size_t n)
 void warm_remove_disks(const struct keeper *k)
 {
 	for (enum image_part i = IMAGE_ROOT; i < IMAGE_N_PARTS; i++) {
-		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
+		AUTO_FREE char *top = layers_path(k->dir, disk_of[i], 0);
 
 		(void)unlink(top);
 	}
@@ -79,7 +79,7 @@ void warm_take_disks(struct keeper *k)
 	int r = 0;
 
 	for (enum image_part i = IMAGE_ROOT; r == 0 && i < IMAGE_N_PARTS; i++) {
-		AUTO_FREE char *top = disks_layer(k->dir, disk_of[i], 0);
+		AUTO_FREE char *top = layers_path(k->dir, disk_of[i], 0);
 
 		r = image_copy_disk(&k->warm->image, i, top, &err);
 	}

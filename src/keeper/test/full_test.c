@@ -497,12 +497,17 @@ static ino_t inode_of(const char *name)
 }
 
 /* The guest parks, and is woken later. */
-static void freeze(void)
+static void freeze_as(const char *label)
 {
-	freeze_begin(&rig_k, 0, 5);
+	freeze_begin(&rig_k, 0, 5, label);
 	assert_int_equal(rig_k.freeze->state, FREEZE_PARKING);
 	reply_to(take_question(), true, "");
 	RIG_UNTIL(rig_k.freeze->state != FREEZE_PARKING);
+}
+
+static void freeze(void)
+{
+	freeze_as("");
 }
 
 static void wake_up(void)
@@ -544,6 +549,51 @@ static void what_qemu_writes_to_has_a_name_when_it_refuses(void **state)
 	free_disks();
 }
 
+static void qemu_switches(void)
+{
+	must_command("add-fd");
+	must_command("add-fd");
+	must_command("blockdev-add");
+	must_command("blockdev-snapshot");
+}
+
+/* What the guest does after it has a later record. */
+static void the_record_of_a_checkpoint_is_written_while_the_guest_waits(void **state)
+{
+	AUTO_FREE char *find = xasprintf(
+		"grep -rqF '\"action\":\"checkpoint\",\"op\":\"c1\",\"reason\":\"layers root.1, "
+		"docker.1\"' %s/sbx/audit",
+		rig_dir);
+
+	put_disks();
+	freeze_as("c1");
+	qemu_switches();
+	assert_int_not_equal(system(find), 0);
+	assert_int_equal(rig_k.freeze->disk, TEMPLATE_DOCKER);
+	qemu_switches();
+	assert_int_equal(rig_k.freeze->state, FREEZE_WAKING);
+	assert_int_equal(system(find), 0);
+	assert_true(rig_k.freeze->seq > 0);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(rig_k.freeze->state == FREEZE_IDLE);
+	assert_int_equal(rig_k.freeze->code, 0);
+	free_disks();
+}
+
+/* Its sequence number would be unknown. */
+static void a_checkpoint_without_a_record_fails(void **state)
+{
+	put_disks();
+	record_close(&rig_k);
+	freeze_as("c1");
+	qemu_switches();
+	qemu_switches();
+	wake_up();
+	assert_non_null(strstr(rig_k.freeze->text, "the audit log is not open"));
+	assert_true(is_there("root.qcow2") && is_there("root.1.qcow2"));
+	free_disks();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -568,6 +618,8 @@ int main(void)
 		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
 		FULL_TEST(a_disk_that_cannot_get_its_name_is_not_written_to),
+		FULL_TEST(the_record_of_a_checkpoint_is_written_while_the_guest_waits),
+		FULL_TEST(a_checkpoint_without_a_record_fails),
 		FULL_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};
 

@@ -18,7 +18,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
-#include "lib/vm/template/template.h"
+#include "lib/vm/template/layers.h"
 
 #define FREEZE_MS 60000
 
@@ -41,32 +41,26 @@ void api_template_rm(struct sbxd *d, struct conn *c, const struct api_request *r
 	conn_reply(d, c, 204, NULL);
 }
 
-static char *disk_file(const char *id, size_t disk, size_t n)
+static json_t *list_layers(const char *dir, enum template_disk disk, unsigned last)
 {
-	const char *stem = template_disk_name((enum template_disk)disk);
+	json_t *list = json_array();
+	struct layers l;
 
-	return n ? paths_get(PATHS_STATE, "sandboxes/%s/%s.%zu.qcow2", id, stem, n)
-		 : paths_get(PATHS_STATE, "sandboxes/%s/%s.qcow2", id, stem);
-}
+	if (layers_find(dir, disk, &l) < 0)
+		return list;
+	for (size_t i = 0; i < l.n && l.number[i] <= last; i++) {
+		AUTO_FREE char *path = layers_path(dir, disk, l.number[i]);
 
-static size_t count_layers(const char *id, size_t disk)
-{
-	size_t n = 0;
-
-	while (n < KEEPER_MAX_LAYERS) {
-		AUTO_FREE char *path = disk_file(id, disk, n + 1);
-
-		if (access(path, F_OK) < 0)
-			break;
-		n++;
+		json_array_append_new(list, api_text(path));
 	}
-	return n;
+	return list;
 }
 
 /* live: a running QEMU had some of them open for writing. */
 static void reply_layers(
-	struct sbxd *d, struct conn *c, const char *id, const uint8_t *layers, bool live)
+	struct sbxd *d, struct conn *c, const char *id, const uint16_t *last, bool live)
 {
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
 	json_t *o = json_object(), *lists = json_object();
 	AUTO_ROW struct store_row row = {0};
 
@@ -76,14 +70,8 @@ static void reply_layers(
 		return;
 	}
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
-		json_t *list = json_array();
-
-		for (size_t n = 1; n <= layers[i]; n++) {
-			AUTO_FREE char *path = disk_file(id, i, n);
-
-			json_array_append_new(list, api_text(path));
-		}
-		json_object_set_new(lists, template_disk_name((enum template_disk)i), list);
+		json_object_set_new(lists, template_disk_name((enum template_disk)i),
+			list_layers(dir, (enum template_disk)i, last[i]));
 	}
 	json_object_set_new(o, "template", json_string(row.spec.template));
 	json_object_set_new(o, "template_id", json_string(row.spec.template_id));
@@ -93,26 +81,28 @@ static void reply_layers(
 	api_reply_json(d, c, 200, o);
 }
 
-static int freeze_disk(const char *id, size_t disk, uint8_t *ret_n, struct err *err)
+static int freeze_disk(
+	const char *dir, enum template_disk disk, uint16_t *ret_last, struct err *err)
 {
-	size_t n = count_layers(id, disk);
-	AUTO_FREE char *top = disk_file(id, disk, 0), *layer = disk_file(id, disk, n + 1);
+	AUTO_FREE char *top = layers_path(dir, disk, 0), *layer = NULL;
+	struct layers l;
+	int r = layers_find(dir, disk, &l);
 
+	if (r < 0)
+		return err_errno(err, r, "cannot read the layers in %s", dir);
+	*ret_last = (uint16_t)layers_last(&l);
 	/* The top may not exist yet, or the last freeze may have renamed it. */
-	if (access(top, F_OK) == 0) {
-		if (n + 1 >= KEEPER_MAX_LAYERS - TEMPLATE_MAX_LAYERS)
-			return err_set(err, -EBUSY,
-				"the disks have too many layers to be saved again: use `sbx template save --flat` and create a new sandbox from that template");
-		if (rename(top, layer) < 0)
-			return err_errno(err, -errno, "cannot move %s", top);
-		n++;
-	}
-	*ret_n = (uint8_t)n;
-	return 0;
+	if (access(top, F_OK) < 0)
+		return 0;
+	if (l.n + 1 >= LAYERS_MAX - TEMPLATE_MAX_LAYERS || *ret_last >= LAYERS_MAX_NUMBER)
+		return err_set(err, -EBUSY,
+			"the disks have too many layers to be saved again: use `sbx template save --flat` and create a new sandbox from that template");
+	layer = layers_path(dir, disk, ++*ret_last);
+	return rename(top, layer) < 0 ? err_errno(err, -errno, "cannot move %s", top) : 0;
 }
 
 /* Holds the lock that a keeper would hold. */
-static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], struct err *err)
+static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),
 		       *path = xasprintf("%s/lock", dir), *memory = xasprintf("%s/suspend", dir);
@@ -130,7 +120,7 @@ static int freeze_stopped(const char *id, uint8_t layers[TEMPLATE_N_DISKS], stru
 	if (access(memory, F_OK) == 0)
 		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
 	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++)
-		r = freeze_disk(id, i, &layers[i], err);
+		r = freeze_disk(dir, (enum template_disk)i, &layers[i], err);
 	return r;
 }
 
@@ -146,6 +136,10 @@ void api_on_frozen(
 {
 	struct conn *c = conns_find_asker(d, k->id, ask);
 
+	if (frozen->label[0]) {
+		api_checkpoint_frozen(d, k, c, frozen);
+		return;
+	}
 	if (!c || c->wait != wait_freeze)
 		return;
 	if (frozen->code < 0)
@@ -164,7 +158,7 @@ static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);
-	if (chan_send_plain(k->sock, KEEPER_FREEZE, c->ask_id, -1) < 0) {
+	if (keeper_ask_freeze(k->sock, c->ask_id, "") < 0) {
 		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}
@@ -174,7 +168,7 @@ static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
-	uint8_t layers[TEMPLATE_N_DISKS] = {0};
+	uint16_t layers[TEMPLATE_N_DISKS] = {0};
 	struct err err = {0};
 	struct keeper *k;
 	int r;

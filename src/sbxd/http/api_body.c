@@ -150,6 +150,22 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 	return r;
 }
 
+int api_decode_label(struct slice body, char *ret, size_t size, struct err *err)
+{
+	static const char *const allowed[] = {"label", NULL};
+	json_auto_t *o = NULL;
+	const json_t *v;
+	int r;
+
+	if (!body.n)
+		return 0;
+	r = api_body_load(body, allowed, &o, err);
+	v = json_object_get(o, "label");
+	if (r == 0 && v && (!json_is_string(v) || str_copy(ret, size, json_string_value(v)) < 0))
+		r = err_set(err, -EINVAL, "label must be a string of at most %zu bytes", size - 1);
+	return r;
+}
+
 /* ---- the policy ---- */
 
 /* A string of an object, on the heap; unchanged if it does not exist. */

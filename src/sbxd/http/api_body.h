@@ -79,5 +79,7 @@ int api_parse_target(
 /* The `ports` of a body, at least one; on the heap. */
 int api_decode_ports(
 	struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err) MUST_CHECK;
+/* Optional body with `label`. */
+int api_decode_label(struct slice body, char *ret, size_t size, struct err *err) MUST_CHECK;
 int api_decode_stop(
 	struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err) MUST_CHECK;

@@ -36,6 +36,7 @@ static void decode_body(const struct api_http *h, enum api_call call)
 	AUTO_SPEC struct spec spec = {0}, old = {0};
 	AUTO_API_CREATE struct api_create_body create = {0};
 	enum spec_accel accel = SPEC_ACCEL_AUTO;
+	char label[33] = "";
 	bool cold = false;
 	uint64_t n = 0;
 	struct err err;
@@ -46,6 +47,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 		(void)!api_decode_start(h->body, &accel, &cold, &err);
 	if (call == API_STOP)
 		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
+	if (call == API_CHECKPOINT)
+		(void)!api_decode_label(h->body, label, sizeof(label), &err);
 	if (call == API_OWN)
 		(void)!api_decode_own(h->body, &(struct api_own_body){0}, &err);
 	if (call == API_PORT_ADD)

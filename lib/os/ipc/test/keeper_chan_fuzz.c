@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(done.code <= 0);
 	(void)!keeper_get_stats(&msg, &stats);
 	if (keeper_get_frozen(&msg, &frozen) == 0)
-		assert(frozen.code <= 0 && frozen.layers[1] <= KEEPER_MAX_LAYERS);
+		assert(frozen.code <= 0 && frozen.layers[1] <= KEEPER_MAX_LAYER);
 	(void)!keeper_get_stop(&msg, &ms);
 	/* No fd comes with bytes in memory, so a stream never decodes. */
 	assert(keeper_get_stream(&msg, path) < 0);

@@ -211,18 +211,29 @@ static void reload(void **state)
 
 static void frozen(void **state)
 {
-	struct keeper_frozen in = {.code = -EIO, .layers = {3, 4}, .text = "why"}, out;
+	struct keeper_frozen in = {.code = -EIO,
+				     .layers = {3, 400},
+				     .seq = 77,
+				     .pause_ms = 9,
+				     .label = "c1",
+				     .text = "why"},
+			     out;
+	char label[KEEPER_MAX_LABEL];
 
-	assert_int_equal(chan_send_plain(pair[0], KEEPER_FREEZE, 5, -1), 0);
+	assert_int_equal(keeper_ask_freeze(pair[0], 5, "before-merge"), 0);
 	must_get(KEEPER_FREEZE, 5);
-	assert_int_equal(keeper_get_nothing(&msg), 0);
+	CHECK_BOUNDS(keeper_get_freeze(&msg, label));
+	assert_string_equal(label, "before-merge");
 	assert_int_equal(keeper_send_frozen(pair[0], 5, &in), 0);
 	must_get(KEEPER_FROZEN, 5);
 	CHECK_BOUNDS(keeper_get_frozen(&msg, &out));
 	assert_int_equal(out.code, -EIO);
-	assert_int_equal(out.layers[1], 4);
+	assert_int_equal(out.layers[1], 400);
+	assert_int_equal(out.seq, 77);
+	assert_int_equal(out.pause_ms, 9);
+	assert_string_equal(out.label, "c1");
 	assert_string_equal(out.text, "why");
-	in.layers[1] = KEEPER_MAX_LAYERS + 1;
+	in.layers[1] = KEEPER_MAX_LAYER + 1;
 	assert_int_equal(keeper_send_frozen(pair[0], 6, &in), 0);
 	must_get(KEEPER_FROZEN, 6);
 	assert_int_equal(keeper_get_frozen(&msg, &out), -EBADMSG);

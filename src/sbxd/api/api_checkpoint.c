@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_checkpoint - checkpoints of a sandbox's disks.
+ *
+ * How      POST has the keeper freeze the disks with a label; FROZEN adds the checkpoint to the
+ *          list, even if the client has left: its audit record is written by then.
+ * Trust    As api.h. FROZEN comes from a keeper: its label is checked.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "api_internal.h"
+#include "src/sbxd/disk/disk.h"
+#include "lib/base/clock.h"
+#include "lib/base/fs/paths.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+#define CHECKPOINT_MS 60000
+
+static void wait_checkpoint(struct sbxd *d, struct conn *c, bool late)
+{
+	if (late || !keeper_find(d, c->wait_id))
+		api_fail(d, c, 503, "unresponsive", "timed out freezing the disks of the sandbox",
+			"sbx stop SANDBOX");
+}
+
+static uint64_t bytes_of(const char *id, const unsigned layer[TEMPLATE_N_DISKS])
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
+	uint64_t bytes = 0;
+
+	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
+		AUTO_FREE char *path = layers_path(dir, i, layer[i]);
+		struct stat st;
+
+		if (layer[i] && lstat(path, &st) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+	}
+	return bytes;
+}
+
+static int add_checkpoint(
+	const char *id, const struct keeper_frozen *f, struct checkpoint *ret, struct err *err)
+{
+	struct checkpoints list;
+	struct checkpoint c = {.time_ms = clock_wall_ms(), .seq = f->seq, .pause_ms = f->pause_ms};
+	int r = checkpoints_load(id, &list, err);
+
+	if (r < 0)
+		return r;
+	if (!checkpoints_is_label(f->label) || checkpoints_find(&list, f->label) ||
+		list.n == CHECKPOINTS_MAX)
+		return err_set(err, -EINVAL, "sbx-keeper reported an unexpected checkpoint");
+	memcpy(c.label, f->label, sizeof(c.label));
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
+		c.layer[i] = f->layers[i];
+	c.bytes = bytes_of(id, c.layer);
+	list.v[list.n++] = *ret = c;
+	return checkpoints_save(id, &list, err);
+}
+
+/* The chain is full: removing the oldest checkpoint makes room. */
+static void fail_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *f)
+{
+	bool is_state = f->code == -EMLINK || f->code == -EBUSY;
+
+	api_fail(d, c, is_state ? 409 : 503, "not-frozen",
+		f->text[0] ? f->text : strerror(-f->code), NULL);
+}
+
+void api_checkpoint_frozen(
+	struct sbxd *d, const struct keeper *k, struct conn *c, const struct keeper_frozen *f)
+{
+	struct checkpoint new = {0};
+	struct err err = {0};
+	int r = f->code < 0 ? 0 : add_checkpoint(k->id, f, &new, &err);
+
+	if (r < 0)
+		log_warn("cannot list checkpoint '%s': %s", f->label, err_text(&err, r));
+	if (!c || c->wait != wait_checkpoint)
+		return;
+	if (f->code < 0)
+		fail_frozen(d, c, f);
+	else if (api_succeeded(d, c, r, &err))
+		api_reply_json(d, c, 201, checkpoints_to_json(&new));
+}
+
+static bool is_ready(struct sbxd *d, struct conn *c, struct keeper *k)
+{
+	if (!k) {
+		api_fail(d, c, 409, "conflict", "the sandbox is not running", "sbx start SANDBOX");
+		return false;
+	}
+	if (strcmp(keeper_status(k), "running") != 0 || k->sock < 0 || k->other_build) {
+		api_fail(d, c, 409, "conflict",
+			"the sandbox is starting, stopping or not responding", "sbx ls");
+		return false;
+	}
+	return true;
+}
+
+/* A label of the client must be new; without one, the next number. */
+static int choose_label(
+	struct checkpoints *list, char label[CHECKPOINTS_MAX_LABEL + 1], struct err *err)
+{
+	if (!label[0])
+		checkpoints_next_label(list, label);
+	if (!checkpoints_is_label(label))
+		return err_set(err, -EINVAL,
+			"invalid label: use lower-case letters, digits, '.', '_' and '-', first a letter, at most %d characters",
+			CHECKPOINTS_MAX_LABEL);
+	if (checkpoints_find(list, label))
+		return err_set(err, -EEXIST, "checkpoint '%s' already exists", label);
+	return 0;
+}
+
+void api_checkpoint(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	char label[CHECKPOINTS_MAX_LABEL + 1] = "";
+	AUTO_ROW struct store_row row = {0};
+	struct checkpoints list;
+	struct err err = {0};
+	struct keeper *k;
+	int r = api_decode_label(c->http.body, label, sizeof(label), &err);
+
+	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
+		return;
+	k = keeper_find(d, row.spec.id);
+	if (!is_ready(d, c, k))
+		return;
+	r = checkpoints_load(row.spec.id, &list, &err);
+	if (r == 0)
+		r = choose_label(&list, label, &err);
+	if (!api_succeeded(d, c, r, &err))
+		return;
+	templates_pin_row(d, &row.spec);
+	c->ask_id = keeper_next_ask(d);
+	if (keeper_ask_freeze(k->sock, c->ask_id, label) < 0)
+		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
+	else
+		conn_wait(d, c, wait_checkpoint, k->id, CHECKPOINT_MS);
+}
+
+void api_checkpoints(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct checkpoints list;
+	struct err err = {0};
+	json_t *o;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	if (!api_succeeded(d, c, checkpoints_load(row.spec.id, &list, &err), &err))
+		return;
+	o = json_pack("{s:s,s:[]}", "sandbox", row.spec.name, "checkpoints");
+	for (size_t i = 0; i < list.n; i++)
+		json_array_append_new(
+			json_object_get(o, "checkpoints"), checkpoints_to_json(&list.v[i]));
+	api_reply_json(d, c, 200, o);
+}

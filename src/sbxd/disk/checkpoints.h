@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoints - the list of a sandbox's checkpoints: sandboxes/ID/checkpoints, one JSON object.
+ *
+ * How      A checkpoint is the numbers of the highest layers of both disks at its time
+ *          (lib/vm/template/layers.h). The keeper makes the layers; sbxd alone writes the list, and
+ *          replaces it in one step. The oldest checkpoint is first.
+ * Trust    A compromised keeper can write the file: every field is checked, and a symbolic link is
+ *          not followed.
+ * Limits   CHECKPOINTS_MAX entries, CHECKPOINTS_MAX_BYTES.
+ * See      proto/PROTOCOL.api, tests/api/test_checkpoint.py
+ */
+#pragma once
+
+#include <jansson.h>
+#include "lib/base/err.h"
+#include "lib/vm/template/layers.h"
+
+#define CHECKPOINTS_MAX LAYERS_MAX
+#define CHECKPOINTS_MAX_LABEL 32
+#define CHECKPOINTS_MAX_BYTES (64u << 10)
+
+struct checkpoint {
+	char label[CHECKPOINTS_MAX_LABEL + 1];
+	uint64_t time_ms;
+	uint64_t seq;	   /* of its record in the audit log of the sandbox */
+	uint64_t bytes;	   /* of the layers that it made */
+	uint64_t pause_ms; /* of the guest */
+	unsigned layer[TEMPLATE_N_DISKS];
+};
+
+struct checkpoints {
+	struct checkpoint v[CHECKPOINTS_MAX];
+	size_t n;
+};
+
+/* 1 to CHECKPOINTS_MAX_LABEL of a-z 0-9 . _ -, and the first is a letter. */
+bool checkpoints_is_label(const char *s);
+/* No file: an empty list. -EBADMSG if the file is not a list. */
+int checkpoints_load(const char *id, struct checkpoints *ret, struct err *err) MUST_CHECK;
+int checkpoints_save(const char *id, const struct checkpoints *l, struct err *err) MUST_CHECK;
+/* NULL if there is none. */
+struct checkpoint *checkpoints_find(struct checkpoints *l, const char *label);
+/* The first unused of c1, c2 ... */
+void checkpoints_next_label(struct checkpoints *l, char ret[CHECKPOINTS_MAX_LABEL + 1]);
+json_t *checkpoints_to_json(const struct checkpoint *c);

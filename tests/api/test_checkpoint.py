@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints in the API of sbxd: the list, the labels, and keepers that misbehave."""
+import json
+import socket
+
+import pytest
+
+from test_api import d, wait_for  # noqa: F401
+from test_policy import ok
+
+
+def checkpoint(d, name, **body):
+    return d.call("POST", f"/v1/sandboxes/{name}/checkpoints", body or None)
+
+
+def listed(d, name):
+    o = ok(d.call("GET", f"/v1/sandboxes/{name}/checkpoints"))
+    assert o["sandbox"] == name
+    return o["checkpoints"]
+
+
+def folder(d, name):
+    return d.state / "sandboxes" / d.get(name)["id"]
+
+
+def labels(d, name):
+    return [c["label"] for c in listed(d, name)]
+
+
+def test_a_checkpoint_is_listed_with_its_layers_and_its_record(d):
+    d.run("demo")
+    assert listed(d, "demo") == []
+    status, first = checkpoint(d, "demo")
+    assert status == 201 and first["label"] == "c1", first
+    assert first["layers"] == {"root": 1, "docker": 1}
+    assert first["seq"] == 41 and first["pause_ms"] == 12
+    assert first["bytes"] > 0, "the layers have a size"
+    status, second = checkpoint(d, "demo", label="before-merge")
+    assert status == 201 and second["layers"] == {"root": 2, "docker": 2}, second
+    assert listed(d, "demo") == [first, second]
+    assert checkpoint(d, "demo")[1]["label"] == "c2"
+
+
+def test_the_list_outlives_sbxd_and_a_stop(d):
+    d.run("demo")
+    checkpoint(d, "demo", label="kept")
+    d.kill()
+    d.start()
+    assert labels(d, "demo") == ["kept"]
+    d.wait_status("demo", "running")
+    ok(d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0}))
+    assert labels(d, "demo") == ["kept"]
+
+
+def test_a_label_is_used_once(d):
+    d.run("demo")
+    assert checkpoint(d, "demo", label="twice")[0] == 201
+    status, o = checkpoint(d, "demo", label="twice")
+    assert status == 409 and "'twice' already exists" in o["error"]["message"], o
+    assert labels(d, "demo") == ["twice"]
+
+
+@pytest.mark.parametrize("body", [
+    {"label": "../x"}, {"label": "a/b"}, {"label": "Upper"}, {"label": "1st"}, {"label": "-x"},
+    {"label": "x" * 33}, {"label": 7}, {"label": "a\n"}, {"what": "x"}])
+def test_wrong_labels_are_refused(d, body):
+    d.run("demo")
+    status, o = checkpoint(d, "demo", **body)
+    assert status == 400, o
+    assert not (folder(d, "demo") / "root.1.qcow2").exists(), "the disks were frozen"
+
+
+def test_a_sandbox_that_is_not_running_is_refused(d):
+    d.create("demo")
+    status, o = checkpoint(d, "demo")
+    assert status == 409 and o["error"]["hint"] == "sbx start SANDBOX", o
+    assert d.call("GET", "/v1/sandboxes/nobody/checkpoints")[0] == 404
+
+
+def test_a_full_chain_is_refused(d):
+    d.run("demo", "freeze-full")
+    status, o = checkpoint(d, "demo")
+    assert status == 409 and o["error"]["code"] == "not-frozen", o
+    assert listed(d, "demo") == []
+
+
+def test_a_keeper_that_reports_another_label_adds_nothing(d):
+    d.run("demo", "freeze-lie")
+    status, o = checkpoint(d, "demo", label="good")
+    assert status == 400 and "unexpected checkpoint" in o["error"]["message"], o
+    assert listed(d, "demo") == []
+
+
+def test_a_template_save_is_not_a_checkpoint(d):
+    d.run("demo")
+    o = ok(d.call("POST", "/v1/sandboxes/demo/freeze"))
+    assert [p.rsplit("/", 1)[1] for p in o["layers"]["root"]] == ["root.1.qcow2"]
+    assert listed(d, "demo") == []
+    assert checkpoint(d, "demo")[1]["layers"] == {"root": 2, "docker": 2}
+
+
+def test_a_missing_number_is_skipped(d):
+    d.run("demo")
+    for _ in range(3):
+        checkpoint(d, "demo")
+    (folder(d, "demo") / "root.2.qcow2").unlink()
+    o = ok(d.call("POST", "/v1/sandboxes/demo/freeze"))
+    assert [p.rsplit("/", 1)[1] for p in o["layers"]["root"]] == [
+        "root.1.qcow2", "root.3.qcow2", "root.4.qcow2"]
+
+
+ENTRY = {"label": "a", "created_at": 1, "seq": 1, "bytes": 1, "pause_ms": 1,
+         "layers": {"root": 1, "docker": 1}}
+
+
+@pytest.mark.parametrize("text", [
+    "", "[]", "{}", '{"checkpoints":{}}', json.dumps({"checkpoints": [ENTRY, ENTRY]}),
+    json.dumps({"checkpoints": [{**ENTRY, "label": "../../etc"}]}),
+    json.dumps({"checkpoints": [{**ENTRY, "layers": {"root": 10000, "docker": 1}}]}),
+    json.dumps({"checkpoints": [{**ENTRY, "seq": -1}]}), "x" * 70000])
+def test_a_damaged_list_is_an_error_and_is_kept(d, text):
+    d.run("demo")
+    path = folder(d, "demo") / "checkpoints"
+    path.write_text(text)
+    assert d.call("GET", "/v1/sandboxes/demo/checkpoints")[0] >= 400
+    assert checkpoint(d, "demo")[0] >= 400
+    assert path.read_text() == text
+
+
+def test_a_list_that_is_a_link_is_not_followed(d):
+    d.run("demo")
+    away = d.root / "away"
+    away.write_text(json.dumps({"checkpoints": [ENTRY]}))
+    (folder(d, "demo") / "checkpoints").symlink_to(away)
+    assert d.call("GET", "/v1/sandboxes/demo/checkpoints")[0] >= 400
+
+
+def test_a_client_that_left_has_its_checkpoint(d):
+    """Its audit record is written by then."""
+    d.run("demo", "freeze-late")
+    body = b'{"label":"alone"}'
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(d.sock)
+        s.sendall(b"POST /v1/sandboxes/demo/checkpoints HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s"
+                  % (len(body), body))
+        wait_for((folder(d, "demo") / "docker.1.qcow2").exists)
+    assert labels(d, "demo") == []
+    wait_for(lambda: labels(d, "demo") == ["alone"])
