@@ -7,8 +7,8 @@ import re
 
 LIST = pathlib.Path(__file__).resolve().parents[2] / "data/airlock/autorun.list"
 # From weak to strict. `allow` and `check` replace the rows above them.
-MODES = ["report-tree", "report-new", "report", "check", "deny"]
-REFUSED = ("check", "deny")
+MODES = ["report-tree", "report-new", "report", "fixed", "check", "deny"]
+REFUSED = ("fixed", "check", "deny")
 WILD = {"**/": "(?:.*/)?", "**": ".+", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -59,7 +59,7 @@ def mode_of(path):
     return row.mode if row else None
 
 
-WORDS = {"deny": "refused", "check": "checked"}
+WORDS = {"deny": "refused", "check": "checked", "fixed": "fixed"}
 
 
 def table():
@@ -67,7 +67,7 @@ def table():
     lines = ["| kind | files | program | by default |", "|---|---|---|---|"]
     for kind in KINDS:
         named = [row for row in ROWS if row.kind == kind and row.mode != "allow"]
-        for word in ("refused", "checked", "reported"):
+        for word in ("refused", "checked", "fixed", "reported"):
             found = [row for row in named if WORDS.get(row.mode, "reported") == word]
             if found:
                 files = " ".join(f"`{row.pattern}`" for row in found)

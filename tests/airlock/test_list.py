@@ -69,12 +69,14 @@ git stash -q && git stash pop -q && git commit -q -a -m 2 && git checkout -q -
 git merge -q --no-ff -m 3 fix/config && git tag -a -m t t && git fetch -q && git gc -q
 git -c protocol.file.allow=always submodule --quiet add $ORIGIN sub && git commit -q -m 4
 git -C sub commit -q --allow-empty -m 5 && git remote add b $ORIGIN && git fetch -q b
+git worktree add -q side && git -C side commit -q --allow-empty -m 6
 git bisect start >/dev/null && git bisect reset >/dev/null 2>&1
 """
 
 
 def test_git_at_work_writes_no_name_that_is_refused(tmp_path):
-    """`.git/config` is written by a rename that is checked."""
+    """`.git/config` is written by a rename that is checked; `commondir` has the only content that
+    is permitted."""
     (tmp_path / ".gitconfig").write_text("[user]\nname = a\nemail = a@example.org\n")
     clone = tmp_path / "clone"
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "ORIGIN": str(tmp_path / "origin"),
@@ -84,5 +86,7 @@ def test_git_at_work_writes_no_name_that_is_refused(tmp_path):
     assert done.returncode == 0, done.stdout
     written = [p.relative_to(clone).as_posix() for p in clone.rglob("*") if not p.is_dir()]
     refused = {path: mode_of(path) for path in written if mode_of(path) in REFUSED}
-    assert refused == {".git/config": "check", ".git/modules/sub/config": "check"}
+    assert refused == {".git/config": "check", ".git/modules/sub/config": "check",
+                       ".git/worktrees/side/commondir": "fixed"}
+    assert (clone / ".git/worktrees/side/commondir").read_text() == "../..\n"
     assert len(written) > 40

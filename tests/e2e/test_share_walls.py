@@ -173,6 +173,11 @@ def test_work_with_git_is_not_disturbed(guarded):
         "git init -q nested && git -C nested commit -q --allow-empty -m x",
         "git remote add origin https://example.test/a.git"]) and (
             guarded.git("log", "--format=%an %s", "main") == "me one\n")
+    tree = ["git worktree add -q side && cd side && echo 1 > s && git add s && git commit -qm side",
+            "git worktree add -q gone && git worktree remove gone"]
+    assert guarded.try_all(tree) == tree
+    assert guarded.git("-C", "side", "log", "--format=%s", "-1") == "side\n"
+    assert guarded.git("-C", "side", "status", "--porcelain") == ""
     assert guarded.git("config", "remote.origin.url") == "https://example.test/a.git\n"
 
 

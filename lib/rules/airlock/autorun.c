@@ -23,7 +23,7 @@ enum autorun_mode autorun_effective(enum autorun_mode mode, enum guard_level lev
 {
 	bool reports =
 		mode == AUTORUN_REPORT || mode == AUTORUN_REPORT_NEW || mode == AUTORUN_REPORT_TREE;
-	bool refuses = mode == AUTORUN_DENY || mode == AUTORUN_CHECK;
+	bool refuses = mode >= AUTORUN_FIXED;
 
 	if (level == GUARD_OFF)
 		return AUTORUN_NONE;
@@ -159,7 +159,7 @@ static void judge_tree(
 {
 	bool strict = level == GUARD_STRICT;
 
-	if (ret->mode >= AUTORUN_CHECK || (strict && ret->mode == AUTORUN_ALLOW))
+	if (ret->mode >= AUTORUN_FIXED || (strict && ret->mode == AUTORUN_ALLOW))
 		return;
 	ret->mode = strict ? AUTORUN_DENY : AUTORUN_REPORT_TREE;
 	ret->row = tree->row;

@@ -35,6 +35,7 @@ enum autorun_mode {
 	AUTORUN_REPORT_TREE, /* a directory: it is reported once for all below it */
 	AUTORUN_REPORT_NEW,  /* reported if the name did not exist */
 	AUTORUN_REPORT,
+	AUTORUN_FIXED, /* refused, except a new file, which gets the only permitted content */
 	AUTORUN_CHECK, /* refused, except a rename into place whose content passes a check */
 	AUTORUN_DENY,
 	AUTORUN_N_MODES,

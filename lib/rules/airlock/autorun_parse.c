@@ -13,6 +13,7 @@ static const char *const mode_names[AUTORUN_N_MODES] = {[AUTORUN_NONE] = "",
 	[AUTORUN_REPORT_TREE] = "report-tree",
 	[AUTORUN_REPORT_NEW] = "report-new",
 	[AUTORUN_REPORT] = "report",
+	[AUTORUN_FIXED] = "fixed",
 	[AUTORUN_CHECK] = "check",
 	[AUTORUN_DENY] = "deny"};
 
@@ -87,9 +88,9 @@ static void add_masks(struct autorun_list *l, size_t from, enum autorun_mode mod
 		for (size_t i = from; i < l->n_steps; i++) {
 			uint64_t bit = UINT64_C(1) << i % 64;
 
-			if (m >= AUTORUN_CHECK)
+			if (m >= AUTORUN_FIXED)
 				l->refuses[level].bits[i / 64] |= bit;
-			if (m >= AUTORUN_CHECK || m == AUTORUN_ALLOW)
+			if (m >= AUTORUN_FIXED || m == AUTORUN_ALLOW)
 				l->differs[level].bits[i / 64] |= bit;
 		}
 	}

@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -18,6 +21,8 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/broker.h"
 #include "hide_internal.h"
+
+#define SINK_BYTES 4096
 
 /* ---- paths that were seen ---- */
 
@@ -149,9 +154,20 @@ int guard_decide(struct guard *g, struct guard_call *c)
 		r = guard_judge(g, c, &ask);
 	if (r == -EACCES)
 		tell_denied(g, c);
+	if (r == GUARD_SINK)
+		return guard_ask_hand(g, c);
 	if (r < 0 || !ask || is_recorded(g, c))
 		return r;
 	return guard_ask_hand(g, c);
+}
+
+int guard_add_sink(const struct guard *g, int notify_fd, uint64_t id)
+{
+	struct seccomp_notif_addfd add = {
+		.id = id, .srcfd = (uint32_t)g->sink_fd, .newfd_flags = O_CLOEXEC};
+	int r = ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+
+	return r < 0 ? -EACCES : r;
 }
 
 size_t guard_fds(const struct guard *g, int *ret)
@@ -161,6 +177,7 @@ size_t guard_fds(const struct guard *g, int *ret)
 	ret[n++] = g->hand;
 	ret[n++] = g->proc_fd;
 	ret[n++] = g->dir_fd;
+	ret[n++] = g->sink_fd;
 	if (g->event_fd >= 0)
 		ret[n++] = g->event_fd;
 	return n;
@@ -182,6 +199,7 @@ void guard_free(struct guard **gp)
 	fd_close(&g->dir_fd);
 	fd_close(&g->event_fd);
 	fd_close(&g->proc_fd);
+	fd_close(&g->sink_fd);
 	fd_close(&g->hand);
 	free(g);
 	*gp = NULL;
@@ -214,6 +232,16 @@ static int open_guard(struct guard *g, const struct guard_config *cfg, struct er
 	return 0;
 }
 
+/* The guest can write to it as to a small file, and cannot make it grow. */
+static int open_sink(struct guard *g, struct err *err)
+{
+	g->sink_fd = memfd_create("sink", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (g->sink_fd < 0 || ftruncate(g->sink_fd, SINK_BYTES) < 0 ||
+		fcntl(g->sink_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return err_errno(err, -errno, "cannot prepare the guard");
+	return 0;
+}
+
 int guard_new(const struct guard_config *cfg, const struct scaffold *scaffold, struct guard **ret,
 	struct err *err)
 {
@@ -225,11 +253,14 @@ int guard_new(const struct guard_config *cfg, const struct scaffold *scaffold, s
 		.dir_fd = -1,
 		.event_fd = -1,
 		.proc_fd = -1,
+		.sink_fd = -1,
 		.hand = -1};
 	for (size_t i = 0; r == 0 && i < scaffold->n; i++)
 		r = add_mount(g, &scaffold->pins[i], err);
 	if (r == 0)
 		r = open_guard(g, cfg, err);
+	if (r == 0)
+		r = open_sink(g, err);
 	if (r == 0)
 		r = guard_dirty_load(g, err);
 	if (r < 0)
@@ -270,6 +301,7 @@ static void become_hand(struct guard *g, pid_t parent)
 	size_t n = 0;
 
 	fd_close(&g->proc_fd);
+	fd_close(&g->sink_fd);
 	fds[n++] = g->hand;
 	fds[n++] = g->dir_fd;
 	fds[n++] = g->event_fd;

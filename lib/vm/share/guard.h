@@ -5,7 +5,7 @@
  * How      virtiofsd's filter sends the calls that make, replace, remove or open a name for writing
  *          to the supervisor (hide.h), which decides by the list of lib/rules/airlock/autorun.h.
  *          What needs files is done by a second process, the hand: renames, symbolic links, checked
- *          writes, copies of files before they change. Landlock limits it to the workspaces and the
+ *          writes, files with a fixed content, copies. Landlock limits it to the workspaces and the
  *          guard's directory; the supervisor cannot have Landlock, because it reads virtiofsd's
  *          memory. It passes directories as descriptors and opens no file itself.
  * Rule     No operation of the guest makes, replaces, changes or removes an entry whose name is

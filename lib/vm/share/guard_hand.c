@@ -11,7 +11,7 @@
 
 /* A call on its way; the paths are set again from their texts. */
 struct ask {
-	uint32_t type, op, flags;
+	uint32_t type, op, flags, creates_fd;
 	char a[GUARD_PATH_SIZE], b[GUARD_PATH_SIZE], content[PATH_MAX];
 };
 
@@ -34,6 +34,7 @@ int guard_ask_hand(struct guard *g, const struct guard_call *c)
 	ask.type = c->type;
 	ask.op = c->op;
 	ask.flags = c->flags;
+	ask.creates_fd = c->creates_fd;
 	(void)strcpy(ask.a, c->a.text);
 	(void)strcpy(ask.b, c->type == GUARD_LINK || c->type == GUARD_RENAME ? c->b.text : "");
 	(void)strcpy(ask.content, c->type == GUARD_SYMLINK ? c->content : "");
@@ -57,6 +58,7 @@ static int take_ask(struct guard *g, const struct ask *ask, struct guard_call *c
 	c->type = (enum guard_type)ask->type;
 	c->op = (enum dirty_op)ask->op;
 	c->flags = ask->flags;
+	c->creates_fd = ask->creates_fd;
 	if (ask->type > GUARD_RENAME || ask->op >= DIRTY_N_OPS ||
 		!memchr(ask->a, 0, sizeof(ask->a)) || !memchr(ask->b, 0, sizeof(ask->b)) ||
 		!memchr(ask->content, 0, sizeof(ask->content)))

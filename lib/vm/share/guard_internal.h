@@ -18,6 +18,8 @@
 #define GUARD_SEEN 8192 /* a power of two */
 /* A verdict: the call continues as it is. */
 #define GUARD_CONTINUE 1
+/* A verdict: the hand made the file, and the call returns a descriptor of guard.sink_fd. */
+#define GUARD_SINK 2
 
 struct guard_mount {
 	char *host, *guest;
@@ -38,6 +40,7 @@ struct guard {
 	struct guard_mount mounts[SCAFFOLD_MAX_PINS];
 	size_t n_mounts;
 	int dir_fd, event_fd, proc_fd;
+	int sink_fd;   /* memory of one page, for what is written to a file with a fixed content */
 	int hand;      /* a socket to the other process */
 	uint32_t lost; /* events */
 	struct guard_seen reported, told;
@@ -60,9 +63,10 @@ enum guard_type { GUARD_OPEN, GUARD_MODE, GUARD_REMOVE, GUARD_LINK, GUARD_SYMLIN
 struct guard_call {
 	enum guard_type type;
 	enum dirty_op op;
-	unsigned flags; /* of renameat2 */
-	mode_t mode;	/* of chmod */
-	bool a_is_link; /* a symbolic link */
+	unsigned flags;	 /* of renameat2 */
+	mode_t mode;	 /* of chmod */
+	bool a_is_link;	 /* a symbolic link */
+	bool creates_fd; /* opens a name, and creates it */
 	struct guard_path a, b;
 	int fds[2];		/* the directories, for the hand */
 	char content[PATH_MAX]; /* of a symbolic link */
@@ -77,11 +81,13 @@ int guard_new(const struct guard_config *cfg, const struct scaffold *scaffold, s
 void guard_free(struct guard **g);
 /* Forks the hand. From here on `g` is the supervisor's. */
 int guard_start_hand(struct guard *g, struct jail_child *ret_child, struct err *err) MUST_CHECK;
+/* Gives the process of the notification a descriptor of the sink. Returns its number. */
+int guard_add_sink(const struct guard *g, int notify_fd, uint64_t id) MUST_CHECK;
 /* The descriptors that the supervisor needs, at most GUARD_N_FDS. */
-#define GUARD_N_FDS 4
+#define GUARD_N_FDS 5
 size_t guard_fds(const struct guard *g, int *ret);
-/* What is to be answered: 1: the call continues; 0: it was done; else a negative errno. -EPIPE: the
- * hand has ended. */
+/* What is to be answered: GUARD_CONTINUE, GUARD_SINK; 0: the call was done; else a negative errno.
+ * -EPIPE: the hand has ended. */
 int guard_answer(struct guard *g, const struct seccomp_notif *req) MUST_CHECK;
 
 /* ---- pure ---- */
@@ -92,7 +98,10 @@ int guard_path_set(const struct guard *g, const char *dir, const char *name,
 /* Guarded or not. */
 bool guard_is_in_mount(const struct guard *g, const char *path);
 const char *guard_path_name(const struct guard_path *p);
-/* GUARD_CONTINUE, or -EACCES, -EPERM. *ret_ask: the hand is needed first. Not for GUARD_RENAME. */
+/* The only content of a name with AUTORUN_FIXED; NULL: the name cannot be created. */
+const char *guard_fixed_text(const struct guard_path *p);
+/* GUARD_CONTINUE; GUARD_SINK: by the hand; -EACCES, -EPERM. *ret_ask: the hand is needed first. Not
+ * for GUARD_RENAME. */
 int guard_judge(const struct guard *g, const struct guard_call *c, bool *ret_ask) MUST_CHECK;
 bool guard_is_refused(const struct autorun_match *m);
 bool guard_is_reported(const struct autorun_match *m);
@@ -119,7 +128,7 @@ int guard_ask_hand(struct guard *g, const struct guard_call *c) MUST_CHECK;
 /* ---- the hand ---- */
 
 void guard_hand_main(struct guard *g) __attribute__((noreturn));
-/* 0: it was done; GUARD_CONTINUE: what had to be recorded was. */
+/* 0: it was done; GUARD_SINK: the file was made; GUARD_CONTINUE: what had to be recorded was. */
 int guard_hand_do(struct guard *g, const struct guard_call *c) MUST_CHECK;
 /* Below the directory `name` of `dir`, which moves from `from` to `to`. -EACCES if an entry must
  * stay; else what is reported was recorded. */

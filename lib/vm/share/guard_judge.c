@@ -83,7 +83,7 @@ const char *guard_path_name(const struct guard_path *p)
 
 bool guard_is_refused(const struct autorun_match *m)
 {
-	return m->mode == AUTORUN_DENY || m->mode == AUTORUN_CHECK;
+	return m->mode >= AUTORUN_FIXED;
 }
 
 bool guard_is_reported(const struct autorun_match *m)
@@ -137,6 +137,21 @@ static bool is_harmless_mode(const struct guard_call *c, const struct autorun_ma
 	       !(c->mode & (S_IWOTH | S_ISUID | S_ISGID));
 }
 
+/* The configuration of a linked work tree is that of its repository. `.git/worktrees/NAME` is not a
+ * symbolic link, because the guest cannot make one there, so its grandparent is `.git`. */
+const char *guard_fixed_text(const struct guard_path *p)
+{
+	return strcmp(guard_path_name(p), "commondir") == 0 ? "../..\n" : NULL;
+}
+
+/* A work tree without `commondir` is harmless: git reads no other name that the guest can write. */
+static int judge_fixed(const struct guard_call *c)
+{
+	if (c->type == GUARD_REMOVE && !c->a_is_link)
+		return GUARD_CONTINUE;
+	return c->creates_fd && guard_fixed_text(&c->a) ? GUARD_SINK : -EACCES;
+}
+
 int guard_judge(const struct guard *g, const struct guard_call *c, bool *ret_ask)
 {
 	struct autorun_match a, b = {0};
@@ -148,6 +163,8 @@ int guard_judge(const struct guard *g, const struct guard_call *c, bool *ret_ask
 		   (c->type == GUARD_SYMLINK && c->a.rel);
 	if (is_harmless_mode(c, &a))
 		return GUARD_CONTINUE;
+	if (a.mode == AUTORUN_FIXED && c->type != GUARD_LINK)
+		return judge_fixed(c);
 	if (guard_is_refused(&a) || guard_is_refused(&b))
 		return -EACCES;
 	if (a.anchor && (c->type == GUARD_SYMLINK || (c->type == GUARD_REMOVE && c->a_is_link)))

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include "guard_internal.h"
+#include "lib/base/fs/fd.h"
 
 /* One end of a rename. */
 struct end {
@@ -104,6 +106,35 @@ static int symlink_here(struct guard *g, const struct guard_call *c)
 	return symlinkat(c->content, c->fds[0], guard_path_name(&c->a)) < 0 ? -errno : 0;
 }
 
+/* The guest gets a descriptor of the sink instead, so only the hand writes to this file. */
+static int make_fixed(const struct guard_call *c)
+{
+	const char *name = guard_path_name(&c->a), *text = guard_fixed_text(&c->a);
+	AUTO_CLOSE int fd = -1;
+	int r;
+
+	if (!text || c->fds[0] < 0)
+		return -EACCES;
+	fd = openat(c->fds[0], name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text, strlen(text));
+	if (r < 0)
+		(void)unlinkat(c->fds[0], name, 0);
+	return r < 0 ? r : GUARD_SINK;
+}
+
+static bool is_fixed(const struct guard *g, const struct guard_call *c)
+{
+	struct autorun_match m;
+	size_t tree;
+
+	if (!c->creates_fd || !c->a.rel)
+		return false;
+	autorun_find(g->list, c->a.rel, g->level, &m, &tree);
+	return m.mode == AUTORUN_FIXED;
+}
+
 int guard_hand_do(struct guard *g, const struct guard_call *c)
 {
 	int r;
@@ -112,6 +143,8 @@ int guard_hand_do(struct guard *g, const struct guard_call *c)
 		return rename_here(g, c);
 	if (c->type == GUARD_SYMLINK)
 		return symlink_here(g, c);
+	if (is_fixed(g, c))
+		return make_fixed(c);
 	r = guard_note(g, &c->a, c->op);
 	if (r == 0 && c->type == GUARD_LINK)
 		r = guard_note(g, &c->b, c->op);

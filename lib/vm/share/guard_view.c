@@ -148,6 +148,7 @@ static int view_both(const struct guard *g, pid_t pid, const struct seccomp_data
 		r = view_name(g, pid, (int)d->args[s->at[1]], d->args[s->name[1]], &c->b, &b);
 	if (r < 0)
 		return r;
+	c->creates_fd = d->nr == SYS_openat && d->args[2] & O_CREAT && a < 0;
 	if (c->type == GUARD_LINK)
 		c->a_is_link = a >= 0 ? is_link(g, pid, a, NULL)
 				      : is_link(g, pid, at, guard_path_name(&c->a));
@@ -162,7 +163,8 @@ static int view_dirs(const struct guard *g, pid_t pid, const struct seccomp_data
 {
 	if (c->type == GUARD_SYMLINK && hide_read_name(pid, d->args[0], c->content) < 0)
 		return -EACCES;
-	if (c->type != GUARD_SYMLINK && c->type != GUARD_RENAME)
+	if (c->type != GUARD_SYMLINK && c->type != GUARD_RENAME &&
+		!(c->creates_fd && guard_fixed_text(&c->a)))
 		return 0;
 	for (int i = 0; i < 2 && s->at[i] >= 0; i++) {
 		c->fds[i] = open_dir(g, pid, (int)d->args[s->at[i]]);
@@ -188,7 +190,7 @@ static int view_call(const struct guard *g, const struct seccomp_notif *req, str
 	ret->op = s->nr == SYS_openat && d->args[2] & O_CREAT ? DIRTY_CREATE : s->op;
 	ret->flags = d->nr == SYS_renameat2 ? (unsigned)d->args[4] : 0;
 	ret->mode = s->mode >= 0 ? (mode_t)d->args[s->mode] : 0;
-	ret->a_is_link = false;
+	ret->a_is_link = ret->creates_fd = false;
 	ret->fds[0] = ret->fds[1] = -1;
 	r = view_both(g, (pid_t)req->pid, d, s, ret);
 	return r < 0 ? r : view_dirs(g, (pid_t)req->pid, d, s, ret);

@@ -115,7 +115,19 @@ static int judge_call(const struct seccomp_notif *req, const struct hide_ask *a)
 {
 	if (a->n && is_hidden(req, a->globs, a->n))
 		return -EACCES;
-	return a->guard ? guard_answer(a->guard, req) : 1;
+	return a->guard ? guard_answer(a->guard, req) : GUARD_CONTINUE;
+}
+
+static void set_answer(
+	int notify_fd, const struct hide_ask *a, int r, struct seccomp_notif_resp *resp)
+{
+	if (r == GUARD_SINK) {
+		r = guard_add_sink(a->guard, notify_fd, resp->id);
+		resp->val = r < 0 ? 0 : r;
+	} else if (r == GUARD_CONTINUE) {
+		resp->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	}
+	resp->error = r < 0 ? r : 0;
 }
 
 int hide_answer(int notify_fd, const struct hide_ask *a)
@@ -136,13 +148,10 @@ int hide_answer(int notify_fd, const struct hide_ask *a)
 	r = judge_call(&req, a);
 	if (r == -EPIPE)
 		return r; /* without the hand nothing can be decided */
-	if (r < 0)
-		resp.error = r;
-	else if (r > 0)
-		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	/* The pid could have been another process's by the time its memory was read. */
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &req.id) < 0)
 		return 0;
+	set_answer(notify_fd, a, r, &resp);
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &resp) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;

@@ -119,11 +119,15 @@ static void later_rows_allow_and_check(void **state)
 static void levels_change_what_a_row_means(void **state)
 {
 	AUTO_AUTORUN struct autorun_list *l = list_of(rows);
+	AUTO_AUTORUN struct autorun_list *fixed = list_of("1 fixed a x\n");
 
 	assert_mode_at(l, GUARD_OFF, ".git/config", AUTORUN_NONE);
 	assert_mode_at(l, GUARD_REPORT, ".git/config", AUTORUN_REPORT);
 	assert_mode_at(l, GUARD_REPORT, "HEAD", AUTORUN_REPORT);
 	assert_mode_at(l, GUARD_STRICT, ".git/config", AUTORUN_CHECK);
+	assert_mode_at(fixed, GUARD_DEFAULT, "b/a", AUTORUN_FIXED);
+	assert_mode_at(fixed, GUARD_STRICT, "a", AUTORUN_FIXED);
+	assert_mode_at(fixed, GUARD_REPORT, "a", AUTORUN_REPORT);
 	assert_mode_at(l, GUARD_STRICT, "Makefile", AUTORUN_DENY);
 	assert_mode_at(l, GUARD_STRICT, "node_modules/a/b", AUTORUN_DENY);
 	assert_mode_at(l, GUARD_STRICT, ".git/hooks/x.sample", AUTORUN_ALLOW);
@@ -270,6 +274,8 @@ static void the_list_of_the_installation_is_valid(void **state)
 		fail_msg("%s", err.text);
 	assert_mode(l, ".git/hooks/post-checkout", AUTORUN_DENY);
 	assert_mode(l, ".git/config", AUTORUN_CHECK);
+	assert_mode(l, ".git/worktrees/a/commondir", AUTORUN_FIXED);
+	assert_mode(l, ".git/worktrees/a/b/commondir", AUTORUN_NONE);
 	assert_mode(l, ".git/config.lock", AUTORUN_NONE);
 	assert_mode(l, ".envrc", AUTORUN_DENY);
 	assert_mode(l, ".claude/settings.json", AUTORUN_DENY);

@@ -33,7 +33,7 @@
 #define EVIL "[core]\n\tfsmonitor = evil\n"
 
 static const char *const names[] = {".git", "config", "config.lock", "hooks", "x", "x.sample",
-	".envrc", ".claude", "a", "b", "a", "b", "Makefile", "HEAD", "modules"};
+	".envrc", ".claude", "a", "b", "a", "b", "Makefile", "HEAD", "modules", "commondir"};
 
 /* What the host has, and must keep. */
 static const struct {
@@ -57,7 +57,7 @@ static int known[N_KNOWN];
 static struct later later[N_LATER];
 static int handle = -1; /* open for writing */
 static uint64_t seed;
-static unsigned long n_sequences, n_made, n_refused, n_checked;
+static unsigned long n_sequences, n_made, n_refused, n_checked, n_fixed;
 static char trail[8192];
 
 static unsigned pick(unsigned n)
@@ -187,6 +187,13 @@ static struct kept *find_kept(const char *path)
 	return NULL;
 }
 
+static bool is_fixed_name(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && strcmp(name, "/commondir") == 0;
+}
+
 /* A name that ends in config is checked: its content may be another one, but never evil. */
 static void compare_refused(const char *path, const struct stat *st, const struct kept *now)
 {
@@ -197,6 +204,11 @@ static void compare_refused(const char *path, const struct stat *st, const struc
 			broken("a checked file has what the check refuses", path);
 		if (k)
 			k->seen = true;
+		return;
+	}
+	if (is_fixed_name(path)) {
+		if (strcmp(now->content, "../..\n") != 0)
+			broken("a fixed file has another content", path);
 		return;
 	}
 	if (!k)
@@ -451,6 +463,7 @@ static int choose_call(struct later *l)
 	set_call(l, kinds[k].type, kinds[k].op);
 	if (aim_call(l, kinds[k].by_number) < 0)
 		return -1;
+	l->c.creates_fd = l->c.op == DIRTY_CREATE;
 	if (l->c.type == GUARD_REMOVE || l->c.type == GUARD_LINK)
 		l->c.a_is_link = is_symlink(l);
 	if (l->c.type == GUARD_RENAME && pick(6) == 0)
@@ -473,6 +486,7 @@ static void try_call(void)
 	r = guard_decide(g, &l->c);
 	say_call(l->fd >= 0 ? "number" : "name", &l->c, r);
 	n_refused += r == -EACCES;
+	n_fixed += r == GUARD_SINK;
 	n_checked += r == 0 && strcmp(guard_path_name(&l->c.b), "config") == 0;
 	if (r != GUARD_CONTINUE) {
 		l->c.type = GUARD_RENAME;
@@ -534,7 +548,7 @@ int main(int argc, char **argv)
 	}
 	forget_all();
 	remove_tree(top);
-	(void)printf("%lu sequences: %lu calls made, %lu refused, %lu checked\n", n, n_made,
-		n_refused, n_checked);
-	return n_made > n && n_refused > n / 10 ? 0 : 1;
+	(void)printf("%lu sequences: %lu calls made, %lu refused, %lu checked, %lu fixed\n", n,
+		n_made, n_refused, n_checked, n_fixed);
+	return n_made > n && n_refused > n / 10 && n_fixed > n / 1000 ? 0 : 1;
 }

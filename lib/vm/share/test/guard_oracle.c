@@ -9,7 +9,9 @@
 	row(1, deny, ".git/hooks/*") row(1, allow, ".git/hooks/*.sample")                         \
 		row(2, check, ".git/config") row(5, check, ".git/modules/**/config")              \
 			row(10, deny, "HEAD") row(10, allow, ".git/HEAD") row(15, deny, ".envrc") \
-				row(36, deny, ".claude/**") row(42, report, "Makefile")
+				row(36, deny, ".claude/**") row(42, report, "Makefile")           \
+					row(7, fixed, ".git/commondir")                           \
+						row(7, fixed, ".git/modules/*/commondir")
 
 #define AS_TEXT(kind, mode, pattern) #kind " " #mode " " pattern " program\n"
 #define AS_ROW(kind, mode, pattern) {#mode, pattern},
@@ -83,8 +85,7 @@ enum oracle_mode oracle_mode(const char *path)
 bool oracle_leads(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if ((rows[i].mode[0] == 'd' || rows[i].mode[0] == 'c') &&
-			matches_anywhere(rows[i].pattern, path, true))
+		if (strchr("dcf", rows[i].mode[0]) && matches_anywhere(rows[i].pattern, path, true))
 			return true;
 	return false;
 }

@@ -598,6 +598,31 @@ static void the_guests_file_does_not_become_the_configuration(void **state)
 	assert_true(before.st_ino != after.st_ino);
 }
 
+/* The guest's content goes to the sink. */
+static void a_linked_work_tree_gets_the_only_content_it_can_have(void **state)
+{
+	make(".git/modules");
+	make(".git/modules/x");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(TRY(TO_CREATE, ".git/modules/x/commondir"), 0);
+		assert_text(ws, ".git/modules/x/commondir", "../..\n");
+		assert_int_equal(TRY(TO_CREATE, ".git/modules/x/commondir"), EEXIST);
+		assert_int_equal(TRY(TO_WRITE, ".git/modules/x/commondir"), EACCES);
+		assert_int_equal(TRY(TO_TRUNCATE, ".git/modules/x/commondir"), EACCES);
+		assert_int_equal(TRY(TO_FCHMOD, ".git/modules/x/commondir"), EACCES);
+		assert_int_equal(TRY2(TO_RENAME, ".git/modules/x/commondir", "a/c"), EACCES);
+		assert_int_equal(TRY2(TO_RENAME, "a/plain", ".git/modules/x/commondir"), EACCES);
+		assert_int_equal(TRY2(TO_LINK, ".git/modules/x/commondir", "a/c"), EACCES);
+		assert_int_equal(TRY2(TO_RENAME, ".git/modules/x", ".git/modules/y"), EACCES);
+		assert_text(ws, ".git/modules/x/commondir", "../..\n");
+		assert_int_equal(TRY(TO_REMOVE, ".git/modules/x/commondir"), 0);
+	}
+	assert_int_equal(TRY2(TO_SYMLINK, ".git/modules/x/commondir", "../a"), EACCES);
+	assert_int_equal(TRY(TO_MKNOD, ".git/modules/x/commondir"), EACCES);
+	assert_int_equal(TRY2(TO_LINK, "a/plain", ".git/modules/x/commondir"), EACCES);
+	assert_false(is_there(".git/modules/x/commondir"));
+}
+
 static void report_refuses_nothing(void **state)
 {
 	static struct dirty_row row;
@@ -640,6 +665,7 @@ int main(void)
 		WITH(default, the_list_can_be_begun_anew),
 		WITH(default, a_configuration_that_names_no_program_is_accepted),
 		WITH(default, the_guests_file_does_not_become_the_configuration),
+		WITH(default, a_linked_work_tree_gets_the_only_content_it_can_have),
 		WITH(report, report_refuses_nothing),
 		WITH(strict, strict_refuses_what_is_reported),
 		WITH(default, without_its_processes_nothing_is_changed),

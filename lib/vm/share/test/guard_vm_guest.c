@@ -142,6 +142,11 @@ static void check_git(bool all)
 	git(W, "git clone -q https://example.org/new copy");
 	git(W "copy", "git checkout -qb b; git branch -q -u origin/side; "
 		      "git remote add o https://example.org/o; git remote remove o");
+	git(W "new",
+		"git worktree add -q ../tree; cd ../tree; echo 4 >t; git add t; "
+		"git commit -qm tree; test \"$(cat ../new/.git/worktrees/tree/commondir)\" = ../..");
+	git(W "new", "git worktree add -q ../gone; git worktree remove ../gone");
+	git_fails(W "new", "echo ../../../evil >.git/worktrees/tree/commondir");
 	git_fails(W, "git config core.fsmonitor /tmp/evil");
 	git_fails(W "new", "git config core.hooksPath ../mine");
 	git(W, "test -z \"$(git config core.fsmonitor)\"");

@@ -93,6 +93,8 @@ static void look_at_host(int events)
 	result("host: the Makefile is in the list", has_line("guard/dirty", "/ws Makefile"));
 	result("host: its old content is kept", has_line("guard/copy/1", "all:"));
 	result("host: git made a repository", has_line("ws/new/.git/config", "[core]"));
+	result("host: the linked work tree has the configuration of its repository",
+		has_line("ws/new/.git/worktrees/tree/commondir", "../..\n"));
 	result("host: no configuration names a program",
 		!has_line("ws/new/.git/config", "hooksPath"));
 }
