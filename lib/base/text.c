@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text.h"
 
+#include <stdio.h>
+
 size_t text_character(struct slice s, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -28,6 +30,27 @@ bool text_is_plain(uint32_t v)
 		       !(v >= 0x2028 && v <= 0x202e) && !(v >= 0x2060 && v <= 0x206f) &&
 		       v != 0xfeff && v != 0x61c && !(v >= 0xfff0 && v <= 0xfffb) &&
 		       !(v >= 0xe0000 && v <= 0xe0fff));
+}
+
+bool text_is_visible(uint32_t v)
+{
+	bool is_blank = v == 0x34f || v == 0x115f || v == 0x1160 || v == 0x17b4 || v == 0x17b5 ||
+			(v >= 0x180b && v <= 0x180f) || v == 0x2800 || v == 0x3164 || v == 0xffa0 ||
+			(v >= 0xfe00 && v <= 0xfe0e) || (v >= 0x1d173 && v <= 0x1d17a);
+
+	return text_is_plain(v) && !is_blank;
+}
+
+size_t text_escape(struct slice s, char ret[TEXT_ESCAPE_SIZE])
+{
+	uint32_t v = 0;
+	size_t n = text_character(s, &v);
+
+	if (n > 1)
+		(void)snprintf(ret, TEXT_ESCAPE_SIZE, "<U+%04X>", (unsigned)(v & 0x1fffff));
+	else
+		(void)snprintf(ret, TEXT_ESCAPE_SIZE, "<%02X>", s.p[0]);
+	return n > 1 ? n : 1;
 }
 
 bool text_is_all_plain(struct slice s)

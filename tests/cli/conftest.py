@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test has its own installation: own XDG folders, own sbxd, gone at the end."""
+import contextlib
 import json
 import os
 import pathlib
@@ -117,8 +118,8 @@ def on_terminal(inst, args, typed=b"", env=None, seconds=20):
     return out.decode(), status
 
 
-@pytest.fixture
-def bare():
+@contextlib.contextmanager
+def installation():
     """Nothing there: no template, no sbxd."""
     root = tempfile.mkdtemp(prefix="sbx-cli.")
     guard.open(root)
@@ -128,6 +129,12 @@ def bare():
     guard.close(root)
     subprocess.run(["chmod", "-R", "u+rwx", root], check=False)
     shutil.rmtree(root)
+
+
+@pytest.fixture
+def bare():
+    with installation() as inst:
+        yield inst
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ HOLES += [
          "\tr = add_row(g, &at, m->row, op, tree > 0);\n",
          "\tr = tree > 4096 ? add_row(g, &at, m->row, op, tree > 0) : 0;\n"),
     Hole("review-prints-raw", "lib/rules/airlock/textdiff.c",
-         "\"<%02X>\", s.p[0]);\n\tput_string(out, buf);\n",
-         "\"<%02X>\", s.p[0]);\n\tout->put(out->arg, (const char *)s.p, MAX(n, (size_t)1));\n"),
+         "\t\tput_string(out, escape);\n",
+         "\t\tout->put(out->arg, (const char *)rest.p, n);\n"),
 ]
 
 # The directory is no longer the share: nothing in it is refused, and nothing reaches the host.

@@ -41,9 +41,46 @@ static void what_a_reader_cannot_see_is_not_plain(void **state)
 			fail_msg("row %zu", i);
 }
 
+static void signs_that_are_drawn_as_nothing_are_not_visible(void **state)
+{
+	static const uint32_t blank[] = {
+		0x34f, 0x115f, 0x2800, 0x3164, 0xfe0e, 0xffa0, 0x200b, 0x1b};
+	static const uint32_t seen[] = {' ', 'a', 0xfc, 0x2713, 0xfe0f, 0x1f642};
+
+	for (size_t i = 0; i < ARRAY_LEN(blank); i++)
+		assert_false(text_is_visible(blank[i]));
+	for (size_t i = 0; i < ARRAY_LEN(seen); i++)
+		assert_true(text_is_visible(seen[i]));
+}
+
+static void an_escape_names_the_character_or_the_byte(void **state)
+{
+	static const struct {
+		const char *text, *want;
+		size_t n;
+	} rows[] = {
+		{"\033[2J", "<1B>", 1},
+		{"\342\200\256x", "<U+202E>", 3},
+		{"\363\240\200\201", "<U+E0001>", 4},
+		{"\364\217\277\277", "<U+10FFFF>", 4},
+		{"\303", "<C3>", 1},
+		{"\377\377", "<FF>", 1},
+	};
+	char escape[TEXT_ESCAPE_SIZE];
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(text_escape(slice_from_str(rows[i].text), escape), rows[i].n);
+		assert_string_equal(escape, rows[i].want);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_a_reader_cannot_see_is_not_plain)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_reader_cannot_see_is_not_plain),
+		cmocka_unit_test(signs_that_are_drawn_as_nothing_are_not_visible),
+		cmocka_unit_test(an_escape_names_the_character_or_the_byte),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

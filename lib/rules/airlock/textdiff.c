@@ -30,25 +30,6 @@ static void put_string(const struct diff_out *out, const char *s)
 	out->put(out->arg, s, strlen(s));
 }
 
-/* Characters that text_is_plain accepts and that cannot be seen all the same. */
-static bool is_blank_character(uint32_t v)
-{
-	return v == 0x34f || v == 0x115f || v == 0x1160 || v == 0x17b4 || v == 0x17b5 ||
-	       (v >= 0x180b && v <= 0x180f) || v == 0x2800 || v == 0x3164 || v == 0xffa0 ||
-	       (v >= 0xfe00 && v <= 0xfe0e) || (v >= 0x1d173 && v <= 0x1d17a);
-}
-
-static void put_escape(const struct diff_out *out, struct slice s, size_t n, uint32_t v)
-{
-	char buf[16];
-
-	if (n > 1)
-		(void)snprintf(buf, sizeof(buf), "<U+%04X>", (unsigned)v);
-	else
-		(void)snprintf(buf, sizeof(buf), "<%02X>", s.p[0]);
-	put_string(out, buf);
-}
-
 /* Plain runs as they are, everything else escaped. */
 static void put_escaped(const struct diff_out *out, struct slice s, bool takes_tab)
 {
@@ -58,15 +39,16 @@ static void put_escaped(const struct diff_out *out, struct slice s, bool takes_t
 		struct slice rest = slice_of(s.p + run, s.n - run);
 		uint32_t v = 0;
 		size_t n = text_character(rest, &v);
+		char escape[TEXT_ESCAPE_SIZE];
 
-		if (n && ((text_is_plain(v) && !is_blank_character(v)) ||
-				 (v == '\t' && takes_tab))) {
+		if (n && (text_is_visible(v) || (v == '\t' && takes_tab))) {
 			run += n;
 			continue;
 		}
 		out->put(out->arg, (const char *)s.p, run);
-		put_escape(out, rest, n, v);
-		s = slice_of(rest.p + MAX(n, (size_t)1), rest.n - MAX(n, (size_t)1));
+		n = text_escape(rest, escape);
+		put_string(out, escape);
+		s = slice_of(rest.p + n, rest.n - n);
 		run = 0;
 	}
 	out->put(out->arg, (const char *)s.p, run);

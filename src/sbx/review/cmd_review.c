@@ -4,15 +4,19 @@
 #include <string.h>
 
 #include "guard_diff.h"
+#include "guard_row.h"
+#include "guard_screen.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/form.h"
+#include "lib/client/tui/tui.h"
 #include "review.h"
 
 #define NOTE_MAX 5 /* paths in the note at the end of a session */
 
 static const struct opt_def opts[] = {
 	{0, "guard", NULL, "show changed files that run programs on the host"},
+	{0, "plain", NULL, "print text, also on a terminal"},
 	{0, "json", NULL, "print JSON"},
 	{0, "done", NULL, "print the names and forget the list"},
 	{0},
@@ -21,51 +25,6 @@ static const struct opt_def opts[] = {
 static int get_list(const char *ref, json_t **ret, struct problem *p)
 {
 	return sandbox_call("GET", ref, "/guard", NULL, API_TIMEOUT_MS, ret, p);
-}
-
-/* The path for people: in the workspace, or of the host if there are several. */
-static char *path_text(const json_t *sandbox, const json_t *row)
-{
-	const char *host = api_str(row, "workspace");
-	bool is_only = json_array_size(json_object_get(sandbox, "workspaces")) == 1 &&
-		       json_array_size(json_object_get(sandbox, "mounts")) == 0;
-	char *text = is_only ? xstrdup(api_str(row, "path"))
-			     : xasprintf("%s%s%s", strcmp(host, "/") == 0 ? "" : host,
-				       strcmp(host, "/") == 0 ? "" : "/", api_str(row, "path"));
-
-	ui_clean(text);
-	return text;
-}
-
-static const char *state_text(const json_t *row)
-{
-	static const struct {
-		const char *state, *text;
-	} states[] = {
-		{"new", "new"},
-		{"changed", "changed"},
-		{"was-link", "was a symbolic link"},
-		{"was-other", "replaced"},
-		{"tree", "files in it were created or changed"},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(states); i++)
-		if (strcmp(api_str(row, "state"), states[i].state) == 0)
-			return states[i].text;
-	return "changed";
-}
-
-/* "Makefile: make runs it (changed)" */
-static char *row_heading(const json_t *sandbox, const json_t *row)
-{
-	AUTO_FREE char *path = path_text(sandbox, row);
-	const char *program = api_str(row, "program"), *detail = api_str(row, "detail");
-	char *text = xasprintf("%s: %s runs it%s%s (%s)", path,
-		program[0] ? program : "a program of the host", detail[0] ? ": " : "", detail,
-		strcmp(api_str(row, "state"), "denied") == 0 ? "denied" : state_text(row));
-
-	ui_clean(text);
-	return text;
 }
 
 static void put_stdout(void *arg, const char *text, size_t n)
@@ -80,7 +39,7 @@ static void print_rows(const json_t *sandbox, const json_t *list, const char *fi
 	size_t i;
 
 	json_array_foreach (json_object_get(list, field), i, row) {
-		AUTO_FREE char *text = row_heading(sandbox, row);
+		AUTO_FREE char *text = guard_row_heading(sandbox, row);
 
 		printf("%s\n", text);
 		if (!diffs)
@@ -166,11 +125,38 @@ static void print_text(const json_t *sandbox, const json_t *list, bool is_done)
 		print_end(sandbox, list);
 }
 
+static bool wants_screen(const struct opts *o, const json_t *list)
+{
+	bool is_empty = json_array_size(json_object_get(list, "changed")) == 0 &&
+			json_array_size(json_object_get(list, "denied")) == 0;
+
+	return !is_empty && !opts_has(o, "plain") && !opts_has(o, "json") && !opts_has(o, "done") &&
+	       tui_is_usable();
+}
+
+/* Returns 1 if the list is to be forgotten. */
+static int show_list(const struct opts *o, const json_t *sandbox, json_t *list, struct problem *p)
+{
+	int r = opts_has(o, "done");
+
+	if (wants_screen(o, list)) {
+		r = guard_screen_run(sandbox, list, &p->err);
+		if (r == 0)
+			print_end(sandbox, list);
+	} else if (opts_has(o, "json")) {
+		print_json(sandbox, list);
+	} else {
+		print_text(sandbox, list, r);
+	}
+	return r;
+}
+
 static int run_review(struct opts *o)
 {
 	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
 	const char *ref = o->args.v[0];
 	struct problem p = {0};
+	bool is_done;
 	int r;
 
 	if (!opts_has(o, "guard")) {
@@ -181,16 +167,14 @@ static int run_review(struct opts *o)
 	r = sandbox_get(ref, &sandbox, &p);
 	if (r == 0)
 		r = get_list(ref, &list, &p);
+	if (r == 0)
+		r = show_list(o, sandbox, list, &p);
+	is_done = r > 0;
+	if (is_done)
+		r = forget_list(ref, list, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (opts_has(o, "json"))
-		print_json(sandbox, list);
-	else
-		print_text(sandbox, list, opts_has(o, "done"));
-	r = opts_has(o, "done") ? forget_list(ref, list, &p) : 0;
-	if (r < 0)
-		return ui_problem(&p, r);
-	if (opts_has(o, "done") && !opts_has(o, "json"))
+	if (is_done && !opts_has(o, "json"))
 		ui_note("The list of sandbox '%s' is empty now", api_str(sandbox, "name"));
 	return EXIT_OK;
 }
@@ -226,7 +210,7 @@ static void note_denied(const json_t *sandbox, const json_t *rows, uint64_t sinc
 			continue;
 		if (++n > NOTE_MAX)
 			continue;
-		text = row_heading(sandbox, row);
+		text = guard_row_heading(sandbox, row);
 		ui_note("guard: %s", text);
 	}
 	if (n > NOTE_MAX)
@@ -260,7 +244,7 @@ void review_note_removed(const char *ref, uint64_t since_ms)
 		return;
 	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
 	json_array_foreach (json_object_get(list, "changed"), i, row) {
-		AUTO_FREE char *text = row_heading(sandbox, row);
+		AUTO_FREE char *text = guard_row_heading(sandbox, row);
 
 		if (i < 2 * NOTE_MAX)
 			ui_note("guard: %s", text);
@@ -279,8 +263,10 @@ const struct verb verb_review = {
 		"package.json, editor and CI configuration ...) and that the sandbox created or changed:\n"
 		"the program that runs each file, and the difference to its earlier content. Also lists\n"
 		"the writes that the guard denied. The list is kept until --done or until the sandbox is\n"
-		"removed. Files outside the list, such as source code, are not shown: use git diff.",
+		"removed. Files outside the list, such as source code, are not shown: use git diff.\n"
+		"On a terminal, the files are shown in a full-screen view; ? lists its keys.",
 	.examples = "  sbx review demo --guard\n"
+		    "  sbx review demo --guard --plain | less\n"
 		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n"
 		    "  sbx review demo --guard --done\n",
 	.opts = opts,

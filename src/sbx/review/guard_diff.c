@@ -137,3 +137,24 @@ void guard_diff_print(
 		put_line(put, arg,
 			old.exists == new.exists ? "has its earlier content again" : "is empty");
 }
+
+int guard_diff_file(
+	const json_t *sandbox, const json_t *row, char **ret, size_t *ret_n, const char **ret_fault)
+{
+	CLEANUP(side_done) struct side now = {0};
+	AUTO_CLOSE int dir = open_workspace(sandbox, api_str(row, "workspace"));
+
+	if (dir < 0)
+		now.fault = "is not in a workspace of the sandbox";
+	else
+		load_side(dir, api_str(row, "path"), &now);
+	if (!now.fault && !now.text)
+		now.fault = "does not exist";
+	if (now.fault) {
+		*ret_fault = now.fault;
+		return -EINVAL;
+	}
+	*ret = TAKE(now.text);
+	*ret_n = now.n;
+	return 0;
+}

@@ -17,3 +17,6 @@
  * reason. */
 void guard_diff_print(
 	const json_t *sandbox, const json_t *list, const json_t *row, textdiff_put *put, void *arg);
+/* The content of the file of now. -EINVAL: the file *ret_fault, for example "is a directory". */
+int guard_diff_file(const json_t *sandbox, const json_t *row, char **ret, size_t *ret_n,
+	const char **ret_fault) MUST_CHECK;
