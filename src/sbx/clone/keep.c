@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx rm of a clone: fetches commits that the host does not have into refs/sbx/NAME. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,6 +26,6 @@ void remote_list_read(const struct repo *repo, struct remote_list *ret);
 /* The upstream of a branch, if its remote is in the list; NULL otherwise. */
 void remote_tracking(const struct repo *repo, const char *branch, const struct remote_list *l,
 	char **ret_remote, char **ret_merge);
-/* The section of sandbox-NAME; 0 if there is none. */
+/* Removes the section of sandbox-NAME. 0 if there is no such section. */
 int remote_remove(const struct repo *repo, const char *sandbox, struct problem *p) MUST_CHECK;
 int remote_add(const struct repo *repo, const char *sandbox, struct problem *p) MUST_CHECK;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx create --clone: copies the repository and the uncommitted files into the new sandbox. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
