@@ -228,6 +228,21 @@ def updated_accel(inst):
     assert get(inst, "box")["accel"] == "tcg"
 
 
+def updated_exceptions(inst):
+    def change(*args, want):
+        inst.sbx("update", "box", *args, check=0)
+        assert get(inst, "box").get("guard_except", []) == want
+    change("--guard-except", ".envrc", "--guard-except", "a/*.mk", want=[".envrc", "a/*.mk"])
+    change("--guard-except", ".envrc", want=[".envrc", "a/*.mk"])
+    change("--no-guard-except", ".envrc", "--guard-except", "b", want=["a/*.mk", "b"])
+    p = inst.sbx("update", "box", "--no-guard-except", ".envrc")
+    assert p.returncode == 1 and "sandbox 'box' has no exception '.envrc'" in p.stderr
+    type_hint(inst, p)
+    p = inst.sbx("update", "box", "--guard-except", "../b")
+    assert p.returncode == 1 and "is not a path relative to a workspace" in p.stderr
+    change("--no-guard-except", "b", "--no-guard-except", "a/*.mk", want=[])
+
+
 def env_from_file(inst):
     (inst.work / "vars").write_text("FROM=file\n")
     assert inst.sbx("exec", "--env-file", "vars", "box", "sh", "-c", "echo $FROM",
@@ -280,6 +295,7 @@ OTHERS = {
         "idle-timeout": update("--idle-timeout", "7m", field="idle_timeout", value=420),
         "accel": updated_accel,
         "guard": update("--guard", "strict", field="guard", value="strict"),
+        "guard-except": updated_exceptions, "no-guard-except": updated_exceptions,
     },
     "exec": {
         "interactive": seen("exec", "-i", "box", "cat", input="typed", out="typed"),

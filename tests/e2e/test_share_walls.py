@@ -263,8 +263,10 @@ def test_by_default_no_refused_kind_runs_and_every_other_kind_is_listed(guarded)
 
 
 def test_strict_lets_nothing_run(guarded):
-    guarded.env.sbx("update", "guarded", "--guard", "strict")
+    guarded.env.sbx("update", "guarded", "--guard", "strict", "--guard-except", "own/Makefile")
     guarded.env.sbx("restart", "guarded", timeout=START_SECONDS)
+    write = ["mkdir -p own other", "echo x > own/Makefile", "echo x > other/Makefile"]
+    assert guarded.try_all(write) == write[:2]
     planted = Planted(guarded, "strict", ways=2)
     assert [path for _, path, _ in planted.each() if path not in planted.failed] == []
     assert planted.ran(planted.people) == {}

@@ -14,8 +14,15 @@ static const struct opt_def opts[] = {
 	{0, "idle-timeout", "DURATION", "suspend after DURATION without activity; 0 disables it"},
 	{0, "accel", "KIND", "auto, kvm or tcg"},
 	{0, "guard", "LEVEL", "default, strict, report or off; see sbx help review"},
+	{0, "guard-except", "PATH", "file that --guard ignores, for example Makefile", true},
+	{0, "no-guard-except", "PATH", "remove an exception of the guard", true},
 	{0},
 };
+
+static bool changes_except(const struct opts *o)
+{
+	return opts_has(o, "guard-except") || opts_has(o, "no-guard-except");
+}
 
 static int build_body(const struct opts *o, json_t *body, struct err *err)
 {
@@ -52,9 +59,48 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 			"invalid --guard '%s': expected default, strict, report or off", guard);
 	if (guard)
 		(void)json_object_set_new(body, "guard", json_string(guard));
-	if (json_object_size(body) == 0)
+	if (json_object_size(body) == 0 && !changes_except(o))
 		return err_set(err, -EINVAL,
-			"nothing to change: use --cpus, --memory, --accel, --idle-timeout or --guard");
+			"nothing to change: use --cpus, --memory, --accel, --idle-timeout, --guard or --guard-except");
+	return 0;
+}
+
+static size_t find_text(const json_t *list, const char *text)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (strcmp(json_string_value(item), text) == 0)
+			break;
+	return i;
+}
+
+/* The API takes the complete list. `generation` makes sure that it is the one that was read. */
+static int set_except(const struct opts *o, json_t *body, struct problem *p)
+{
+	const struct opt_list *more = opts_list(o, "guard-except");
+	const struct opt_list *less = opts_list(o, "no-guard-except");
+	const char *ref = o->args.v[0];
+	AUTO_JSON json_t *s = NULL;
+	json_t *list;
+	int r = sandbox_get(ref, &s, p);
+
+	if (r < 0)
+		return r;
+	list = json_array();
+	(void)json_object_set_new(body, "guard_except", list);
+	(void)json_array_extend(list, json_object_get(s, "guard_except"));
+	(void)json_object_set_new(body, "generation", json_integer(api_int(s, "generation")));
+	for (size_t i = 0; i < less->n; i++)
+		if (json_array_remove(list, find_text(list, less->v[i])) < 0) {
+			(void)err_set(&p->err, -ENOENT, "sandbox '%s' has no exception '%s'", ref,
+				less->v[i]);
+			return problem_hint(p, -ENOENT, "sbx inspect %s", ref);
+		}
+	for (size_t i = 0; i < more->n; i++)
+		if (find_text(list, more->v[i]) == json_array_size(list))
+			(void)json_array_append_new(list, json_string(more->v[i]));
 	return 0;
 }
 
@@ -71,7 +117,10 @@ static int run_update(struct opts *o)
 		ui_hint("sbx help update");
 		return EXIT_USAGE;
 	}
-	r = sandbox_call("PATCH", o->args.v[0], "", body, API_TIMEOUT_MS, &s, &p);
+	if (changes_except(o))
+		r = set_except(o, body, &p);
+	if (r == 0)
+		r = sandbox_call("PATCH", o->args.v[0], "", body, API_TIMEOUT_MS, &s, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
@@ -93,7 +142,8 @@ const struct verb verb_update = {
 	.about =
 		"Changes the CPUs, memory, idle timeout, accelerator or guard of a sandbox. Changes apply\n"
 		"at the next start. A suspended sandbox resumes with its old CPUs and memory.",
-	.examples = "  sbx update demo --cpus 4 --memory 8g\n",
+	.examples = "  sbx update demo --cpus 4 --memory 8g\n"
+		    "  sbx update demo --guard-except .envrc\n",
 	.opts = opts,
 	.min = 1,
 	.max = 1,

@@ -148,6 +148,16 @@ static int hint_another(
 
 /* ---- comparing ---- */
 
+static int hint_except(const json_t *there, const char *glob, const char *text, struct problem *p)
+{
+	AUTO_FREE char *word = policy_shell_word(glob);
+
+	(void)err_set(&p->err, -EEXIST, "sandbox '%s' already exists and %s",
+		api_str(there, "name"), text);
+	return problem_hint(
+		p, -EEXIST, "sbx update %s --guard-except %s", api_str(there, "name"), word);
+}
+
 /* Every pattern must be among the sandbox's, which may have more. */
 static int check_globs(const struct opts *o, const char *field, const json_t *want,
 	const json_t *there, struct problem *p)
@@ -164,6 +174,8 @@ static int check_globs(const struct opts *o, const char *field, const json_t *wa
 		json_array_foreach (json_object_get(there, field), k, has) {
 			found = found || json_equal(glob, has);
 		}
+		if (!found && verb[0] == 'e')
+			return hint_except(there, json_string_value(glob), text, p);
 		if (!found)
 			return hint_another(o, there, p, text);
 	}
