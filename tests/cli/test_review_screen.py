@@ -159,6 +159,16 @@ def test_the_terminal_is_restored_when_sbx_is_killed(box, number):
         assert t.wait_end() == 128 + number and is_restored(box)
 
 
+def test_a_terminal_that_disappears_ends_it(box):
+    with screen(box) as t:
+        t.wait_for("new: all")
+        pid = pid_of(box)
+    deadline = time.monotonic() + 30
+    while pathlib.Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, "sbx runs without its terminal"
+        time.sleep(0.05)
+
+
 def test_ctrl_c_ends_it_and_restores_the_terminal(box):
     with screen(box) as t:
         t.wait_for("new: all")

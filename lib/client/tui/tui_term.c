@@ -282,7 +282,7 @@ static int wait_key(struct err *err)
 
 	if (n < 0 && errno != EINTR)
 		return err_errno(err, -errno, "cannot wait for a key");
-	if (n > 0 && !(p.revents & POLLIN))
+	if (n > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
 		return err_set(err, -EIO, "the terminal was closed");
 	if (term.is_stopped)
 		stop_process();
