@@ -47,6 +47,7 @@ static api_fn *const calls[] = {
 	[API_FREEZE] = api_freeze,
 	[API_CHECKPOINT] = api_checkpoint,
 	[API_CHECKPOINTS] = api_checkpoints,
+	[API_REWIND] = api_rewind,
 	[API_OWN] = api_own,
 	[API_TEMPLATE_RM] = api_template_rm,
 	[API_TEMPLATE_COLLECT] = api_template_collect,

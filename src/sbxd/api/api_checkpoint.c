@@ -3,7 +3,8 @@
  * api_checkpoint - checkpoints of a sandbox's disks.
  *
  * How      POST has the keeper freeze the disks with a label; FROZEN adds the checkpoint to the
- *          list, even if the client has left: its audit record is written by then.
+ *          list, even if the client has left: its audit record is written by then. A rewind is
+ *          done here, under the lock of a stopped sandbox.
  * Trust    As api.h. FROZEN comes from a keeper: its label is checked.
  */
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
+#include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/log.h"
@@ -159,4 +161,43 @@ void api_checkpoints(struct sbxd *d, struct conn *c, const struct api_request *r
 		json_array_append_new(
 			json_object_get(o, "checkpoints"), checkpoints_to_json(&list.v[i]));
 	api_reply_json(d, c, 200, o);
+}
+
+static int rewind_stopped(
+	struct sbxd *d, const struct spec *spec, const char *label, struct err *err)
+{
+	AUTO_FREE char *reason = label ? xasprintf("to checkpoint %s", label) : xstrdup("undo");
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "rewind",
+		.sandbox = spec->name,
+		.reason = reason};
+	AUTO_CLOSE int fd = api_hold_stopped(spec->id, err);
+	int r = fd < 0 ? fd : rewind_check(spec->id, label, err);
+
+	if (r == 0)
+		r = journal_append(d, &e, err);
+	return r < 0 ? r : rewind_begin(spec->id, label, err);
+}
+
+void api_rewind(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	char label[CHECKPOINTS_MAX_LABEL + 1] = "";
+	AUTO_FREE char *hint = NULL;
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	int r = api_decode_rewind(c->http.body, label, sizeof(label), &err);
+
+	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
+		return;
+	if (keeper_find(d, row.spec.id)) {
+		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
+		return;
+	}
+	r = rewind_stopped(d, &row.spec, label[0] ? label : NULL, &err);
+	if (r == -ENOENT) {
+		hint = xasprintf("sbx checkpoint --ls %s", row.spec.name);
+		api_fail(d, c, 404, "not-found", err.text, hint);
+	} else if (api_succeeded(d, c, r, &err)) {
+		conn_reply(d, c, 204, NULL);
+	}
 }

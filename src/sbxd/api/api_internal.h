@@ -45,6 +45,9 @@ int api_remove(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CH
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
 	struct err *err) MUST_CHECK;
 
+/* api_template.c. Takes the lock that a keeper would hold and completes an interrupted rewind.
+ * Returns its fd; -EBUSY if a keeper holds it or the sandbox is suspended. */
+int api_hold_stopped(const char *id, struct err *err) MUST_CHECK;
 /* api_checkpoint.c. The disks are frozen for a checkpoint; c NULL: the client has left. */
 void api_checkpoint_frozen(
 	struct sbxd *d, const struct keeper *k, struct conn *c, const struct keeper_frozen *f);
@@ -66,6 +69,6 @@ api_fn api_secret_scan;
 api_fn api_services, api_own;
 api_fn api_ports, api_port_add, api_port_rm;
 api_fn api_freeze, api_template_rm, api_template_collect;
-api_fn api_checkpoint, api_checkpoints;
+api_fn api_checkpoint, api_checkpoints, api_rewind;
 api_fn api_audit_prune;
 api_fn api_guard, api_guard_done;

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
@@ -33,6 +36,18 @@ static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err
 	return spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel);
 }
 
+/* Disks between two states must not be used. */
+static int settle_disks(const char *id, struct err *err)
+{
+	AUTO_FREE char *plan = paths_get(PATHS_STATE, "sandboxes/%s/rewind", id);
+	AUTO_CLOSE int fd = -1;
+
+	if (access(plan, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	fd = api_hold_stopped(id, err);
+	return fd < 0 ? fd : 0;
+}
+
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
 {
 	int r;
@@ -41,6 +56,8 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	r = choose_accel(wish, spec, err);
 	if (!cold)
 		kept_fit(spec, wish == SPEC_ACCEL_AUTO);
+	if (r == 0)
+		r = settle_disks(spec->id, err);
 	if (r == 0 && !pool_claim(d, spec, cold))
 		r = keeper_spawn(d, spec, cold, err);
 	if (r < 0)

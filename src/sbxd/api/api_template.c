@@ -101,8 +101,7 @@ static int freeze_disk(
 	return rename(top, layer) < 0 ? err_errno(err, -errno, "cannot move %s", top) : 0;
 }
 
-/* Holds the lock that a keeper would hold. */
-static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], struct err *err)
+int api_hold_stopped(const char *id, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),
 		       *path = xasprintf("%s/lock", dir), *memory = xasprintf("%s/suspend", dir);
@@ -119,6 +118,16 @@ static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], str
 			"the previous sbx-keeper of the sandbox is still running: try again later");
 	if (access(memory, F_OK) == 0)
 		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
+	r = rewind_settle(id, err);
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], struct err *err)
+{
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id);
+	AUTO_CLOSE int fd = api_hold_stopped(id, err);
+	int r = fd < 0 ? fd : 0;
+
 	for (size_t i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++)
 		r = freeze_disk(dir, (enum template_disk)i, &layers[i], err);
 	return r;

@@ -30,10 +30,22 @@ static bool take_number(const json_t *o, const char *key, uint64_t max, uint64_t
 	return json_is_integer(v) && n >= 0 && (uint64_t)n <= max;
 }
 
+static bool take_layers(const json_t *o, unsigned ret[TEMPLATE_N_DISKS])
+{
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		uint64_t n;
+
+		if (!take_number(o, template_disk_name((enum template_disk)i), LAYERS_MAX_NUMBER,
+			    &n))
+			return false;
+		ret[i] = (unsigned)n;
+	}
+	return true;
+}
+
 static bool take_checkpoint(const json_t *o, struct checkpoint *ret)
 {
 	const char *label = json_string_value(json_object_get(o, "label"));
-	const json_t *layers = json_object_get(o, "layers");
 	bool ok = label && checkpoints_is_label(label) &&
 		  str_copy(ret->label, sizeof(ret->label), label) == 0;
 
@@ -41,17 +53,18 @@ static bool take_checkpoint(const json_t *o, struct checkpoint *ret)
 	     take_number(o, "seq", INT64_MAX, &ret->seq) &&
 	     take_number(o, "bytes", INT64_MAX, &ret->bytes) &&
 	     take_number(o, "pause_ms", INT64_MAX, &ret->pause_ms);
-	for (size_t i = 0; ok && i < TEMPLATE_N_DISKS; i++) {
-		uint64_t n;
-
-		ok = take_number(
-			layers, template_disk_name((enum template_disk)i), LAYERS_MAX_NUMBER, &n);
-		ret->layer[i] = (unsigned)n;
-	}
-	return ok;
+	return ok && take_layers(json_object_get(o, "layers"), ret->layer);
 }
 
-static bool take_list(const json_t *list, struct checkpoints *ret)
+static bool is_listed(const struct checkpoint *v, size_t n, const char *label)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(v[i].label, label) == 0)
+			return true;
+	return false;
+}
+
+static bool take_list(const json_t *list, struct checkpoint v[CHECKPOINTS_MAX], size_t *ret_n)
 {
 	const json_t *o;
 	size_t i;
@@ -61,11 +74,24 @@ static bool take_list(const json_t *list, struct checkpoints *ret)
 	json_array_foreach (list, i, o) {
 		struct checkpoint c = {0};
 
-		if (!take_checkpoint(o, &c) || checkpoints_find(ret, c.label))
+		if (!take_checkpoint(o, &c) || is_listed(v, *ret_n, c.label))
 			return false;
-		ret->v[ret->n++] = c;
+		v[(*ret_n)++] = c;
 	}
 	return true;
+}
+
+bool checkpoints_decode(const json_t *o, struct checkpoints *ret)
+{
+	const json_t *aside = json_object_get(o, "aside");
+
+	if (!take_list(json_object_get(o, "checkpoints"), ret->v, &ret->n))
+		return false;
+	ret->has_aside = aside;
+	return !aside || (take_number(aside, "set_aside_at", INT64_MAX, &ret->aside_ms) &&
+				 take_layers(json_object_get(aside, "layers"), ret->keep) &&
+				 take_list(json_object_get(aside, "checkpoints"), ret->aside,
+					 &ret->n_aside));
 }
 
 int checkpoints_load(const char *id, struct checkpoints *ret, struct err *err)
@@ -81,28 +107,50 @@ int checkpoints_load(const char *id, struct checkpoints *ret, struct err *err)
 	if (r < 0)
 		return r;
 	o = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
-	if (!take_list(json_object_get(o, "checkpoints"), ret))
+	if (!checkpoints_decode(o, ret))
 		return err_set(err, -EBADMSG, "invalid list of checkpoints: %s", path);
 	return 0;
 }
 
+static json_t *layers_json(const unsigned layer[TEMPLATE_N_DISKS])
+{
+	return json_pack("{s:i,s:i}", template_disk_name(TEMPLATE_ROOT), (int)layer[TEMPLATE_ROOT],
+		template_disk_name(TEMPLATE_DOCKER), (int)layer[TEMPLATE_DOCKER]);
+}
+
 json_t *checkpoints_to_json(const struct checkpoint *c)
 {
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:{s:i,s:i}}", "label", c->label, "created_at",
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "label", c->label, "created_at",
 		(json_int_t)c->time_ms, "seq", (json_int_t)c->seq, "bytes", (json_int_t)c->bytes,
-		"pause_ms", (json_int_t)c->pause_ms, "layers", template_disk_name(TEMPLATE_ROOT),
-		(int)c->layer[TEMPLATE_ROOT], template_disk_name(TEMPLATE_DOCKER),
-		(int)c->layer[TEMPLATE_DOCKER]);
+		"pause_ms", (json_int_t)c->pause_ms, "layers", layers_json(c->layer));
+}
+
+static json_t *list_json(const struct checkpoint *v, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, checkpoints_to_json(&v[i]));
+	return list;
+}
+
+json_t *checkpoints_encode(const struct checkpoints *l)
+{
+	json_t *o = json_pack("{s:o}", "checkpoints", list_json(l->v, l->n));
+
+	if (l->has_aside)
+		json_object_set_new(o, "aside",
+			json_pack("{s:I,s:o,s:o}", "set_aside_at", (json_int_t)l->aside_ms,
+				"layers", layers_json(l->keep), "checkpoints",
+				list_json(l->aside, l->n_aside)));
+	return o;
 }
 
 int checkpoints_save(const char *id, const struct checkpoints *l, struct err *err)
 {
 	AUTO_FREE char *path = file_of(id), *text = NULL;
-	json_auto_t *o = json_pack("{s:[]}", "checkpoints");
+	json_auto_t *o = checkpoints_encode(l);
 
-	for (size_t i = 0; i < l->n; i++)
-		json_array_append_new(
-			json_object_get(o, "checkpoints"), checkpoints_to_json(&l->v[i]));
 	text = json_dumps(o, JSON_COMPACT);
 	return text ? file_save(path, slice_from_str(text), err) : -ENOMEM;
 }

@@ -4,7 +4,8 @@
  *
  * How      A checkpoint is the numbers of the highest layers of both disks at its time
  *          (lib/vm/template/layers.h). The keeper makes the layers; sbxd alone writes the list, and
- *          replaces it in one step. The oldest checkpoint is first.
+ *          replaces it in one step. The oldest checkpoint is first. `aside` describes the last
+ *          rewind, for its undo (rewind.h).
  * Trust    A compromised keeper can write the file: every field is checked, and a symbolic link is
  *          not followed.
  * Limits   CHECKPOINTS_MAX entries, CHECKPOINTS_MAX_BYTES.
@@ -32,6 +33,12 @@ struct checkpoint {
 struct checkpoints {
 	struct checkpoint v[CHECKPOINTS_MAX];
 	size_t n;
+	/* The last rewind: its time, its highest kept layers, and the checkpoints set aside. */
+	bool has_aside;
+	uint64_t aside_ms;
+	unsigned keep[TEMPLATE_N_DISKS];
+	struct checkpoint aside[CHECKPOINTS_MAX];
+	size_t n_aside;
 };
 
 /* 1 to CHECKPOINTS_MAX_LABEL of a-z 0-9 . _ -, and the first is a letter. */
@@ -39,6 +46,9 @@ bool checkpoints_is_label(const char *s);
 /* No file: an empty list. -EBADMSG if the file is not a list. */
 int checkpoints_load(const char *id, struct checkpoints *ret, struct err *err) MUST_CHECK;
 int checkpoints_save(const char *id, const struct checkpoints *l, struct err *err) MUST_CHECK;
+/* The same as JSON; false if it is not a list. *ret must be all zero. */
+json_t *checkpoints_encode(const struct checkpoints *l);
+bool checkpoints_decode(const json_t *o, struct checkpoints *ret);
 /* NULL if there is none. */
 struct checkpoint *checkpoints_find(struct checkpoints *l, const char *label);
 /* The first unused of c1, c2 ... */

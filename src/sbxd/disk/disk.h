@@ -5,7 +5,7 @@
  * How      wipe.h removes the directory of a sandbox, kept.h handles the memory of suspended
  *          sandboxes, templates.h pins and collects templates, images.h creates snapshots in the
  *          background, ballast.h reserves disk space, guarded.h reads what the guard recorded,
- *          checkpoints.h lists the checkpoints of a sandbox.
+ *          checkpoints.h lists the checkpoints of a sandbox, rewind.h returns to one.
  * Trust    The user's own directories. Symbolic links are not followed.
  */
 #pragma once
@@ -15,5 +15,6 @@
 #include "guarded.h"
 #include "images.h"
 #include "kept.h"
+#include "rewind.h"
 #include "templates.h"
 #include "wipe.h"

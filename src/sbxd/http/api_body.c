@@ -150,19 +150,41 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 	return r;
 }
 
+static int take_label(const json_t *o, char *ret, size_t size, struct err *err)
+{
+	const json_t *v = json_object_get(o, "label");
+
+	if (v && (!json_is_string(v) || str_copy(ret, size, json_string_value(v)) < 0))
+		return err_set(
+			err, -EINVAL, "label must be a string of at most %zu bytes", size - 1);
+	return 0;
+}
+
 int api_decode_label(struct slice body, char *ret, size_t size, struct err *err)
 {
 	static const char *const allowed[] = {"label", NULL};
 	json_auto_t *o = NULL;
-	const json_t *v;
 	int r;
 
 	if (!body.n)
 		return 0;
 	r = api_body_load(body, allowed, &o, err);
-	v = json_object_get(o, "label");
-	if (r == 0 && v && (!json_is_string(v) || str_copy(ret, size, json_string_value(v)) < 0))
-		r = err_set(err, -EINVAL, "label must be a string of at most %zu bytes", size - 1);
+	return r < 0 ? r : take_label(o, ret, size, err);
+}
+
+int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err)
+{
+	static const char *const allowed[] = {"label", "undo", NULL};
+	json_auto_t *o = NULL;
+	bool undo = false;
+	int r = api_body_load(body, allowed, &o, err);
+
+	if (r == 0)
+		r = take_label(o, ret_label, size, err);
+	if (r == 0)
+		r = take_bool(o, "undo", &undo, err);
+	if (r == 0 && undo == (ret_label[0] != '\0'))
+		r = err_set(err, -EINVAL, "expected one of label and undo");
 	return r;
 }
 

@@ -79,6 +79,8 @@ int api_parse_target(
 /* The `ports` of a body, at least one; on the heap. */
 int api_decode_ports(
 	struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err) MUST_CHECK;
+/* Exactly one of `label` and `undo`; with undo the label is empty. */
+int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err) MUST_CHECK;
 /* Optional body with `label`. */
 int api_decode_label(struct slice body, char *ret, size_t size, struct err *err) MUST_CHECK;
 int api_decode_stop(

@@ -47,6 +47,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/checkpoints", API_CHECKPOINT, true},
 	{API_HTTP_GET, "v1/sandboxes/:ref/checkpoints", API_CHECKPOINTS, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/rewind", API_REWIND, true},
 	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
 	{API_HTTP_GET, "v1/sandboxes/:ref/guard", API_GUARD, false},
 	{API_HTTP_DELETE, "v1/sandboxes/:ref/guard", API_GUARD_DONE, false},

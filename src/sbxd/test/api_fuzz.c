@@ -49,6 +49,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
 	if (call == API_CHECKPOINT)
 		(void)!api_decode_label(h->body, label, sizeof(label), &err);
+	if (call == API_REWIND)
+		(void)!api_decode_rewind(h->body, label, sizeof(label), &err);
 	if (call == API_OWN)
 		(void)!api_decode_own(h->body, &(struct api_own_body){0}, &err);
 	if (call == API_PORT_ADD)
