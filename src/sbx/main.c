@@ -40,6 +40,7 @@ const struct verb *const verb_table[] = {
 	&verb_update,
 	&verb_review,
 	&verb_checkpoint,
+	&verb_rewind,
 	&verb_ports,
 	&verb_agent,
 	&verb_template,

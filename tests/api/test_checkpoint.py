@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from test_api import d, wait_for  # noqa: F401
-from test_policy import ok
+from test_policy import ok, records
 
 
 def checkpoint(d, name, **body):
@@ -146,3 +146,119 @@ def test_a_client_that_left_has_its_checkpoint(d):
         wait_for((folder(d, "demo") / "docker.1.qcow2").exists)
     assert labels(d, "demo") == []
     wait_for(lambda: labels(d, "demo") == ["alone"])
+
+
+# -- rewind ---------------------------------------------------------------------------------------
+
+def rewind(d, name, **body):
+    return d.call("POST", f"/v1/sandboxes/{name}/rewind", body)
+
+
+def stop(d, name):
+    ok(d.call("POST", f"/v1/sandboxes/{name}/stop", {"timeout_ms": 0}))
+
+
+def disks(d, name):
+    return sorted(p.name for p in folder(d, name).glob("*.qcow2"))
+
+
+@pytest.fixture
+def two(d):
+    """A stopped sandbox with the checkpoints c1 and c2, and tops."""
+    d.run("demo")
+    checkpoint(d, "demo")
+    checkpoint(d, "demo")
+    stop(d, "demo")
+    for disk in ("root", "docker"):
+        (folder(d, "demo") / f"{disk}.qcow2").write_text("newer")
+    return d
+
+
+def test_a_rewind_sets_layers_aside_and_undo_puts_them_back(two):
+    before = disks(two, "demo")
+    assert rewind(two, "demo", label="c1")[0] == 204
+    assert disks(two, "demo") == [
+        "docker.1.qcow2", "docker.aside.2.qcow2", "docker.aside.qcow2",
+        "root.1.qcow2", "root.aside.2.qcow2", "root.aside.qcow2"]
+    o = ok(two.call("GET", "/v1/sandboxes/demo/checkpoints"))
+    assert [c["label"] for c in o["checkpoints"]] == ["c1"]
+    assert o["aside"]["layers"] == {"root": 1, "docker": 1}
+    assert [c["label"] for c in o["aside"]["checkpoints"]] == ["c2"]
+    assert rewind(two, "demo", undo=True)[0] == 204
+    assert disks(two, "demo") == before and labels(two, "demo") == ["c1", "c2"]
+
+
+def test_a_rewind_is_recorded_and_the_log_is_not_rewound(two):
+    n = len(records(two, "lifecycle"))
+    rewind(two, "demo", label="c1")
+    rewind(two, "demo", undo=True)
+    assert [(r["action"], r["name"], r["reason"]) for r in records(two, "lifecycle")[n:]] == [
+        ("rewind", "demo", "to checkpoint c1"), ("rewind", "demo", "undo")]
+
+
+def test_a_running_or_suspended_sandbox_is_not_rewound(d):
+    d.run("demo")
+    checkpoint(d, "demo")
+    status, o = rewind(d, "demo", label="c1")
+    assert status == 409 and o["error"]["hint"] == "sbx stop SANDBOX", o
+    stop(d, "demo")
+    memory = folder(d, "demo") / "suspend"
+    memory.mkdir()
+    (memory / "image.json").write_text("{}")
+    status, o = rewind(d, "demo", label="c1")
+    assert status == 409 and "suspended" in o["error"]["message"], o
+    assert disks(d, "demo") == ["docker.1.qcow2", "root.1.qcow2"]
+
+
+@pytest.mark.parametrize("body, status", [
+    ({"label": "gone"}, 404), ({"undo": True}, 404), ({}, 400),
+    ({"label": "c1", "undo": True}, 400),
+    ({"undo": False}, 400), ({"label": 1}, 400), ({"label": ""}, 400), ({"to": "c1"}, 400)])
+def test_a_wrong_rewind_changes_nothing(two, body, status):
+    before, n = disks(two, "demo"), len(records(two, "lifecycle"))
+    assert rewind(two, "demo", **body)[0] == status
+    assert disks(two, "demo") == before and len(records(two, "lifecycle")) == n
+
+
+def interrupted(d):
+    """What a kill after half of the first step leaves."""
+    rewind(d, "demo", label="c1")
+    at = folder(d, "demo")
+    done = json.loads((at / "checkpoints").read_text())
+    (at / "rewind").write_text(json.dumps({"undo": False, "step": 1, "list": done}))
+    (at / "root.aside.2.qcow2").rename(at / "root.2.qcow2")
+    (at / "docker.aside.2.qcow2").rename(at / "docker.hold.2.qcow2")
+    (at / "root.aside.qcow2").rename(at / "root.hold.qcow2")
+    (at / "docker.aside.qcow2").unlink()
+    d.kill()
+    d.start()
+
+
+def test_an_interrupted_rewind_is_completed_before_a_start(two):
+    interrupted(two)
+    assert two.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+    two.wait_status("demo", "running")
+    assert disks(two, "demo") == [
+        "docker.1.qcow2", "docker.aside.2.qcow2",
+        "root.1.qcow2", "root.aside.2.qcow2", "root.aside.qcow2"]
+    assert not (folder(two, "demo") / "rewind").exists()
+
+
+def test_an_interrupted_rewind_is_completed_before_a_template_is_saved(two):
+    interrupted(two)
+    o = ok(two.call("POST", "/v1/sandboxes/demo/freeze"))
+    assert [p.rsplit("/", 1)[1] for p in o["layers"]["root"]] == ["root.1.qcow2"]
+
+
+def test_a_sandbox_with_a_bad_plan_does_not_start(two):
+    (folder(two, "demo") / "rewind").write_text("{}")
+    status, o = two.call("POST", "/v1/sandboxes/demo/start")
+    assert status >= 400 and "invalid plan of a rewind" in o["error"]["message"], o
+    assert two.get("demo")["status"] == "stopped"
+
+
+def test_rm_removes_what_was_set_aside(two):
+    rewind(two, "demo", label="c1")
+    at = folder(two, "demo")
+    assert two.call("DELETE", "/v1/sandboxes/demo?force=1")[0] == 204
+    assert not at.exists()

@@ -16,6 +16,7 @@ import time
 import pytest
 
 from conftest import SBX
+from test_audit import Logs
 
 
 def get(inst, name):
@@ -715,3 +716,59 @@ def test_a_full_chain_and_a_stopped_sandbox_are_reported(inst):
     inst.sbx("stop", "demo", check=0)
     p = inst.sbx("checkpoint", "demo", check=1)
     assert "the sandbox is not running" in p.stderr and "try: sbx start demo" in p.stderr, p.stderr
+
+
+def event(inst, **more):
+    """A record in the log of the sandbox, as its keeper writes it."""
+    logs = Logs(inst)
+    logs.event(id=get(inst, "demo")["id"], **more)
+    logs.finish()
+
+
+def test_a_rewind_prints_what_it_does_not_take_back(inst):
+    inst.create("demo", ".")
+    (inst.work / "old").write_text("x")
+    event(inst, verdict="allow", type="tcp", host="early.example", port=22, path="transparent")
+    log = inst.root / "state/sbx/audit" / get(inst, "demo")["id"]
+    assert log.exists()
+    time.sleep(0.1)
+    inst.sbx("checkpoint", "demo", "c1", check=0)
+    at = inst.root / "state/sbx/sandboxes" / get(inst, "demo")["id"] / "checkpoints"
+    listed = json.loads(at.read_text())
+    listed["checkpoints"][0]["seq"] = len("".join(
+        f.read_text() for f in log.glob("*.jsonl")).splitlines())
+    at.write_text(json.dumps(listed))
+    time.sleep(0.1)
+    (inst.work / "new\x1b[2J").write_text("x")
+    event(inst, verdict="allow", type="tcp", host="late.example", port=22, path="transparent")
+    event(inst, verdict="deny", type="tcp", host="denied.example", port=22, path="transparent")
+    dry = inst.sbx("rewind", "demo", "--to", "c1", "--dry-run", check=0).stdout
+    assert get(inst, "demo")["status"] == "running"
+    p = inst.sbx("rewind", "demo", "--to", "c1", check=0)
+    for said in (dry, p.stdout):
+        assert re.search(r"^connection +late\.example:22 +- +1$", said, re.M), said
+        assert "early.example" not in said and "denied.example" not in said
+        assert f"1 file in {inst.work} changed on the host since then: new" in said
+        assert "\x1b" not in said and "old" not in said.split("since then:")[1]
+    assert "Sandbox 'demo' is at checkpoint 'c1'" in p.stdout
+    assert get(inst, "demo")["status"] == "running"
+    assert "Undid the rewind" in inst.sbx("rewind", "demo", "--undo", check=0).stdout
+
+
+def test_a_rewind_finds_its_checkpoint_by_label_or_time(inst):
+    inst.create("demo")
+    inst.sbx("checkpoint", "demo", "first", check=0)
+    at = inst.root / "state/sbx/sandboxes" / get(inst, "demo")["id"] / "checkpoints"
+    listed = json.loads(at.read_text())
+    listed["checkpoints"][0]["created_at"] -= 7200_000
+    at.write_text(json.dumps(listed))
+    inst.sbx("checkpoint", "demo", "second", check=0)
+    assert "at checkpoint 'first'" in inst.sbx("rewind", "demo", "--to", "1h", check=0).stdout
+    for args, status, said in (
+            (("--to", "9h"), 1, "no checkpoint before 9h"),
+            (("--to", "second"), 1, "no checkpoint 'second'"),
+            (("--to", "first", "--undo"), 2, "expected one of --to and --undo"),
+            ((), 2, "expected one of --to and --undo")):
+        p = inst.sbx("rewind", "demo", *args, check=status)
+        assert said in p.stderr and "try:" in p.stderr, p.stderr
+    assert get(inst, "demo")["status"] == "running", "a wrong rewind stopped the sandbox"

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 import stat
 import struct
 import tempfile
@@ -190,6 +191,30 @@ def test_a_running_sandbox_goes_on_after_a_checkpoint(own, first):
                own.sbx("audit", "show", "first", "--json", "-n", "0").stdout.splitlines()]
     record, = [r for r in records if r.get("action") == "checkpoint"]
     assert record["seq"] == one["seq"] and record["op"] == "early"
+
+
+def images_with(first, text):
+    """The disk files of the sandbox that have this text."""
+    return sorted(p.name for p in first.state.glob("*.qcow2")
+                  if text.encode() in p.read_bytes())
+
+
+def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
+    """Except in the files that were set aside, which the VM does not have."""
+    canary = secrets.token_hex(20)
+    half = len(canary) // 2
+    first.guest(f"printf '%s%s\\n' {canary[:half]} {canary[half:]} >/root/canary; "
+                "cp /root/canary /var/lib/docker/canary; sync")
+    had = images_with(first, canary)
+    assert "root.qcow2" in had, "the search does not find what is there"
+    said = own.sbx("rewind", "first", "--to", "early", timeout=180).stdout
+    assert "at checkpoint 'early'" in said
+    assert first.guest("cat /root/early; cat /root/canary /root/late "
+                       "/var/lib/docker/canary 2>&1 | grep -c 'No such file'") == (
+        "in the checkpoint\n3")
+    assert images_with(first, canary) == [n.replace(".qcow2", ".aside.qcow2") for n in had]
+    held = {identity(s) for s in open_files(first.pids()["qemu"]).values()}
+    assert held and not held & {identity(p.stat()) for p in first.state.glob("*.aside*.qcow2")}
 
 
 def test_the_first_still_works_after_a_restart_on_its_layers(first):

@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/client/api/sandbox.h"
+#include "lib/client/cli/form.h"
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
 #include "rewind.h"
@@ -40,12 +41,14 @@ static void print_list(const json_t *list)
 
 static int list_all(const char *ref, bool json, struct problem *p)
 {
+	static const char *const keys[] = {"aside", NULL};
 	AUTO_JSON json_t *answer = NULL;
 	int r = sandbox_call("GET", ref, "/checkpoints", NULL, API_TIMEOUT_MS, &answer, p);
 	const json_t *list = json_object_get(answer, "checkpoints");
 
 	if (r < 0)
 		return r;
+	form_fill(answer, keys);
 	if (json)
 		api_print(answer);
 	else if (json_array_size(list) == 0)

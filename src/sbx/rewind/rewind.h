@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rewind - checkpoints of a sandbox's disks.
+ * rewind - checkpoints of a sandbox's disks, and the return to one.
  *
- * How      One cmd_<verb>.c per command, thin over the API.
+ * How      One cmd_<verb>.c per command, thin over the API. lasting.h and moved.h find what a
+ *          rewind does not take back.
  * Trust    The user's arguments; replies of sbxd.
  * See      proto/PROTOCOL.api
  */
@@ -10,4 +11,4 @@
 
 #include "src/sbx/verb/verb.h"
 
-extern const struct verb verb_checkpoint;
+extern const struct verb verb_checkpoint, verb_rewind;

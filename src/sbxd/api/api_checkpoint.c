@@ -156,10 +156,8 @@ void api_checkpoints(struct sbxd *d, struct conn *c, const struct api_request *r
 		return;
 	if (!api_succeeded(d, c, checkpoints_load(row.spec.id, &list, &err), &err))
 		return;
-	o = json_pack("{s:s,s:[]}", "sandbox", row.spec.name, "checkpoints");
-	for (size_t i = 0; i < list.n; i++)
-		json_array_append_new(
-			json_object_get(o, "checkpoints"), checkpoints_to_json(&list.v[i]));
+	o = checkpoints_encode(&list);
+	json_object_set_new(o, "sandbox", json_string(row.spec.name));
 	api_reply_json(d, c, 200, o);
 }
 

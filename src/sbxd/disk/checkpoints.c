@@ -35,8 +35,8 @@ static bool take_layers(const json_t *o, unsigned ret[TEMPLATE_N_DISKS])
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
 		uint64_t n;
 
-		if (!take_number(o, template_disk_name((enum template_disk)i), LAYERS_MAX_NUMBER,
-			    &n))
+		if (!take_number(
+			    o, template_disk_name((enum template_disk)i), LAYERS_MAX_NUMBER, &n))
 			return false;
 		ret[i] = (unsigned)n;
 	}
@@ -88,10 +88,10 @@ bool checkpoints_decode(const json_t *o, struct checkpoints *ret)
 	if (!take_list(json_object_get(o, "checkpoints"), ret->v, &ret->n))
 		return false;
 	ret->has_aside = aside;
-	return !aside || (take_number(aside, "set_aside_at", INT64_MAX, &ret->aside_ms) &&
-				 take_layers(json_object_get(aside, "layers"), ret->keep) &&
-				 take_list(json_object_get(aside, "checkpoints"), ret->aside,
-					 &ret->n_aside));
+	return !aside ||
+	       (take_number(aside, "set_aside_at", INT64_MAX, &ret->aside_ms) &&
+		       take_layers(json_object_get(aside, "layers"), ret->keep) &&
+		       take_list(json_object_get(aside, "checkpoints"), ret->aside, &ret->n_aside));
 }
 
 int checkpoints_load(const char *id, struct checkpoints *ret, struct err *err)

@@ -46,7 +46,8 @@ static void name_of(const struct disk_file *f, char buf[64])
 
 	if (f->number)
 		(void)snprintf(number, sizeof(number), "%u.", f->number);
-	(void)snprintf(buf, 64, "%s.%s%sqcow2", template_disk_name(f->disk), marks[f->mark], number);
+	(void)snprintf(
+		buf, 64, "%s.%s%sqcow2", template_disk_name(f->disk), marks[f->mark], number);
 }
 
 /* Compared with the one form that name_of writes. */
@@ -98,7 +99,8 @@ static int move_file(int dir, struct disk_file f, enum mark to, struct err *err)
 	f.mark = to;
 	name_of(&f, to_name);
 	if (faccessat(dir, to_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set(err, -EEXIST, "cannot move %s: %s already exists", from_name, to_name);
+		return err_set(
+			err, -EEXIST, "cannot move %s: %s already exists", from_name, to_name);
 	if (renameat(dir, from_name, dir, to_name) < 0)
 		return err_errno(err, -errno, "cannot move %s to %s", from_name, to_name);
 	return 0;

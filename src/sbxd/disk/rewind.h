@@ -3,9 +3,9 @@
  * rewind - sets a stopped sandbox's layers above a checkpoint aside, or puts them back.
  *
  * How      The files above stay in the directory as root.aside.N.qcow2; the next start creates new
- *          tops. Undo exchanges them with the files above of now. The file `rewind` has the plan and
- *          its step, and is written before the first file moves. Each step can be repeated: after
- *          a crash rewind_settle completes the plan. Step 1 moves the files above to
+ *          tops. Undo exchanges them with the files above of now. The file `rewind` has the plan
+ *          and its step, and is written before the first file moves. Each step can be repeated:
+ *          after a crash rewind_settle completes the plan. Step 1 moves the files above to
  *          root.hold.N.qcow2, 2 removes the older ones set aside or puts them back, 3 makes the
  *          held ones those set aside, writes the list and removes the plan.
  * Trust    As checkpoints.h.
