@@ -13,11 +13,11 @@
 #include "src/sbx/clone/clone.h"
 #include "src/sbx/host/host.h"
 #include "src/sbx/policy/policy.h"
-#include "src/sbx/review/review.h"
 #include "src/sbx/rewind/rewind.h"
 #include "src/sbx/sandbox/sandbox.h"
 #include "src/sbx/secret/secret.h"
 #include "src/sbx/session/session.h"
+#include "src/sbx/stage/stage.h"
 #include "src/sbx/template/template.h"
 #include "completion.h"
 
@@ -38,10 +38,13 @@ const struct verb *const verb_table[] = {
 	&verb_cp,
 	&verb_rename,
 	&verb_update,
-	&verb_review,
 	&verb_checkpoint,
 	&verb_rewind,
 	&verb_ports,
+	&verb_review,
+	&verb_apply,
+	&verb_undo,
+	&verb_discard,
 	&verb_agent,
 	&verb_template,
 	&verb_audit,

@@ -64,6 +64,7 @@ REFUSED = {
     "hide": (["--hide", ".env*"], "does not hide '.env*'"),
     "guard": (["--guard", "strict"], "a different value for the guard"),
     "guard-except": (["--guard-except", "Makefile"], "does not except 'Makefile' from its guard"),
+    "staged": (["--staged"], "is not staged"),
     "template": (["-t", "other"], "was created from the template 'debian'"),
     "ssh-agent": (["--ssh-agent=SHA256:abc"], "has no SSH agent"),
     "ssh-agent-confirm": (["--ssh-agent", "--ssh-agent-confirm"], "has no SSH agent"),
@@ -288,6 +289,11 @@ def copied(inst):
     inst.sbx("exec", "box", "rm", "/tmp/sbx-existing-copy", check=0)
 
 
+def not_staged(*args):
+    """tests/cli/test_staged.py has the sandboxes for which these options are."""
+    return refused(*dict.fromkeys(args), "box", says="was not created with --staged")
+
+
 OTHERS = {
     "update": {
         "cpus": update("--cpus", "3", field="cpus", value=3),
@@ -316,6 +322,13 @@ OTHERS = {
         "all": seen("stop", "--all", out="No running sandboxes"),
         "suspend": refused("stop", "--suspend", "-t", "1", "box", says="--timeout"),
     },
+    "review": {"list": not_staged("review", "--list"), "json": not_staged("review", "--json"),
+               "guard": seen("review", "box", "--guard", out=""),
+               "done": seen("review", "box", "--guard", "--done", out=""),
+               "plain": seen("review", "box", "--guard", "--plain", out="")},
+    "apply": {name: not_staged("apply", "--yes", f"--{name}")
+              for name in ("plain", "all", "yes", "continue", "undo")},
+    "discard": {"yes": not_staged("discard", "--yes")},
     "cp": {"follow-link": copied, "quiet": copied},
     "inspect": {"json": seen("inspect", "box", "--json", out='"name"')},
     "start": {

@@ -7,6 +7,7 @@ import pytest
 
 from prove_rig import HEAD, Prove
 from test_audit import Logs
+from test_staged import F, L, send
 
 KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -63,12 +64,21 @@ def faults_of(j, at, named=False):
         yield from faults_of(v, here, key in NAMED)
 
 
+def staged_sandbox(vault):
+    """With changes of two kinds."""
+    folder = vault.root / "staged"
+    folder.mkdir()
+    vault.create("staged", folder, "--staged")
+    send(vault, ("f/a", F, "", b"x"), ("l/l", L, "a", b""))
+
+
 @pytest.fixture
 def full(vault):
     """One of everything: sandboxes that run and are stopped, rules, credentials of each kind,
     decisions, ports."""
     vault.create("demo", "--idle-timeout", "30m", "--disk", "40g")
     vault.create("other")
+    staged_sandbox(vault)
     vault.sbx("stop", "other", check=0)
     vault.sbx("ports", "other", "-p", "8080", check=0)
     vault.sbx("policy", "allow", "network", "a.example", check=0)
@@ -106,6 +116,8 @@ def test_every_command_prints_the_one_form(full):
         got[command] = json.loads(p.stdout)
         assert isinstance(got[command], dict), f"{command} does not print an object"
         faults += faults_of(got[command], command)
+    # The staged changes are another object of the same command.
+    faults += faults_of(json.loads(full.sbx("review", "staged", "--json", check=0).stdout), "review")
     for command, args in LINES.items():
         for line in full.sbx(*command.split(), *args, "--json", check=0).stdout.splitlines():
             assert isinstance(json.loads(line), dict), command

@@ -172,11 +172,11 @@ def test_without_a_guard_it_says_so(inst):
     assert "is off" in p.stderr and "sbx update box --guard default" in p.stderr
 
 
-def test_review_requires_a_subject(inst):
+def test_review_of_a_sandbox_that_is_not_staged_names_the_guard(inst):
     inst.create("box", ".")
-    p = inst.sbx("review", "box")
-    assert p.returncode == 2 and p.stderr == (
-        "error: sbx review: missing --guard\n  try: sbx review box --guard\n")
+    p = inst.sbx("review", "box", check=1)
+    assert p.stderr.startswith("error: sandbox 'box' was not created with --staged: ")
+    assert p.stderr.endswith("\n  try: sbx review box --guard\n")
 
 
 # -- the level ------------------------------------------------------------------------------------

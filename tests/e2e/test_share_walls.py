@@ -280,3 +280,84 @@ def test_long_without_a_guard_every_payload_runs(guarded):
     people = [person for person in planted.people if person.payload.run != "true"]
     assert planted.failed == set()
     assert {p.work.name for p in people} == set(planted.ran(people))
+
+
+# ---- staged workspaces ----
+
+
+def tree(path):
+    out = {}
+    for at in sorted(path.rglob("*")):
+        name = str(at.relative_to(path))
+        if at.is_symlink():
+            out[name] = os.readlink(at)
+        elif at.is_file():
+            out[name] = (at.stat().st_mode & 0o777, at.read_text())
+    return out
+
+
+def view(box, path):
+    """The same of the guest, with what find and sha256sum say; they cannot read .env."""
+    said = box.guest(f"cd '{path}' && find . ! -name .env -printf '%P %y %m %l\\n' 2>&1 | sort;"
+                     f"cd '{path}' && find . -type f ! -name .env -exec sha256sum {{}} + 2>&1 | sort")
+    assert "\na.txt f 644" in said, said
+    return said
+
+
+def test_the_host_is_written_by_apply_only(env):
+    folder = env.make_folder("staged")
+    for name, text in (("a.txt", "one\n"), ("b.txt", "b\n"), ("src/deep/one.c", "1\n"), ("src/two.c", "2\n"),
+                       ("lib/l.c", "l\n"), (".env", "secret\n"), ("Makefile", "all:\n")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    box = env.create("staged", folder, flags=["--staged", "--hide", ".env"])
+    # a file that the host replaces is visible soon, although the overlay had looked it up
+    view(box, folder)
+    (folder / "b.new").write_text("host\n")
+    os.rename(folder / "b.new", folder / "b.txt")
+    box.guest(f"cd '{folder}'; for i in $(seq 60); do grep -s host b.txt && exit; sleep 1; done; exit 1")
+    before = tree(folder)
+    untouched = view(box, folder)
+    box.guest(
+        f"cd '{folder}' && echo two >> a.txt && mv src source && rm -r lib && echo new > new.txt &&"
+        "echo 'all: ; evil' > Makefile && ln -s new.txt link && ln -s /etc/passwd out &&"
+        "chmod 600 source/two.c && mkfifo pipe && mkdir -p .git/hooks && echo x > .git/hooks/h",
+        user="agent")
+    # guest root cannot write below the overlay, nor read a hidden file through it
+    lower = box.guest("echo /run/sbx/stage/*/lower")
+    assert box.fails(f"echo x > {lower}/a.txt") and box.fails(f"touch {lower}/b")
+    assert box.fails(f"mount -o remount,rw {lower} && touch {lower}/b")
+    assert box.fails(f"cat '{folder}/.env'") and box.fails(f"echo x > '{folder}/.env'")
+    assert tree(folder) == before
+    listed = env.sbx("review", "--list", "staged").stdout
+    for line in ("plain        changed  a.txt", "plain        deleted  src/deep/one.c",
+                 "plain        new      source/deep/one.c", "plain        deleted  lib/l.c",
+                 "autorun      changed  Makefile", "symlink      new      link -> new.txt",
+                 "symlink-out  new      out -> /etc/passwd", "git          new      .git/hooks/h",
+                 "special      new      pipe"):
+        assert f"  {line}\n" in listed, (line, listed)
+    assert tree(folder) == before
+    shown = view(box, folder)
+    box.guest(f"echo later >> '{folder}/a.txt'; echo later > '{folder}/later'")
+    env.sbx("apply", "--plain", "--yes", "staged")
+    after = tree(folder)
+    assert after == {
+        "a.txt": (0o644, "one\ntwo\n"), "b.txt": (0o644, "host\n"), "source/deep/one.c": (0o644, "1\n"),
+        "source/two.c": (0o600, "2\n"), "new.txt": (0o644, "new\n"), ".env": (0o644, "secret\n"),
+        "Makefile": (0o644, "all:\n")}
+    # what the guest sees is not changed by an apply, not even where it renamed a directory
+    box.guest(f"cd '{folder}' && rm later && sed -i '$d' a.txt")
+    assert view(box, folder) == shown
+    box.stop()
+    listed = env.sbx("review", "--list", "staged", timeout=120).stdout
+    assert "plain" not in listed and "autorun      changed  Makefile" in listed, listed
+    assert view(box, folder) == shown
+    env.sbx("undo", "staged")
+    assert tree(folder) == before
+    p = env.sbx("stop", "--suspend", "staged", check=False)
+    assert p.returncode and "cannot be suspended" in p.stderr
+    env.sbx("discard", "--yes", "staged", timeout=120)
+    assert view(box, folder) == untouched
+    assert env.sbx("review", "--list", "staged").stdout.startswith("No changes")
+    assert tree(folder) == before
+    box.rm()

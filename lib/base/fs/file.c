@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 
 #define LOCK_STEP_MS 20
+#define FIRST_READ 65536 /* a larger file gets more */
 
 static int sync_folder_of(const char *path)
 {
@@ -133,16 +134,25 @@ int file_load(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 
 int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err)
 {
-	AUTO_FREE char *text = xmalloc(max + 1);
-	ssize_t n = fd_read_full(fd, text, max + 1);
+	AUTO_FREE char *text = NULL;
+	size_t n = 0, room = MIN(max + 1, (size_t)FIRST_READ);
 
-	if (n < 0)
-		return err_errno(err, (int)n, "cannot read %s", path);
-	if ((size_t)n > max)
-		return err_set(err, -EFBIG, "%s is larger than %zu bytes", path, max);
+	for (;; room = MIN(max + 1, room * 2)) {
+		ssize_t r;
+
+		text = xrealloc(text, room);
+		r = fd_read_full(fd, text + n, room - n);
+		if (r < 0)
+			return err_errno(err, (int)r, "cannot read %s", path);
+		n += (size_t)r;
+		if (n > max)
+			return err_set(err, -EFBIG, "%s is larger than %zu bytes", path, max);
+		if (n < room)
+			break;
+	}
 	text[n] = '\0';
 	*ret_text = TAKE(text);
-	*ret_n = (size_t)n;
+	*ret_n = n;
 	return 0;
 }
 

@@ -45,23 +45,49 @@ static void block_sha256(uint32_t h[8], const uint8_t p[64])
 		h[i] += v[i];
 }
 
-void sha256(struct slice in, uint8_t ret[SHA256_BYTES])
+void sha256_begin(struct sha256 *s)
 {
-	uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
-		0x1f83d9ab, 0x5be0cd19};
-	uint8_t last[128] = {0};
-	uint64_t n_bits = (uint64_t)in.n * 8;
-	size_t n_last = in.n % 64, n_pad = n_last < 56 ? 64 : 128;
+	*s = (struct sha256){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+				     0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+}
 
-	for (size_t at = 0; at + 64 <= in.n; at += 64)
-		block_sha256(h, in.p + at);
-	if (n_last > 0)
-		memcpy(last, in.p + in.n - n_last, n_last);
+void sha256_add(struct sha256 *s, struct slice in)
+{
+	size_t used = s->n % 64, room = 64 - used, at = 0;
+
+	s->n += in.n;
+	if (used > 0 && in.n >= room) {
+		memcpy(s->rest + used, in.p, room);
+		block_sha256(s->h, s->rest);
+		at = room;
+		used = 0;
+	}
+	for (; used == 0 && at + 64 <= in.n; at += 64)
+		block_sha256(s->h, in.p + at);
+	if (at < in.n)
+		memcpy(s->rest + used, in.p + at, in.n - at);
+}
+
+void sha256_end(struct sha256 *s, uint8_t ret[SHA256_BYTES])
+{
+	uint8_t last[128] = {0};
+	size_t n_last = s->n % 64, n_pad = n_last < 56 ? 64 : 128;
+
+	memcpy(last, s->rest, n_last);
 	last[n_last] = 0x80;
 	for (unsigned i = 0; i < 8; i++)
-		last[n_pad - 1 - i] = (uint8_t)(n_bits >> 8 * i);
+		last[n_pad - 1 - i] = (uint8_t)((s->n * 8) >> 8 * i);
 	for (size_t at = 0; at < n_pad; at += 64)
-		block_sha256(h, last + at);
+		block_sha256(s->h, last + at);
 	for (unsigned i = 0; i < SHA256_BYTES; i++)
-		ret[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+		ret[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256(struct slice in, uint8_t ret[SHA256_BYTES])
+{
+	struct sha256 s;
+
+	sha256_begin(&s);
+	sha256_add(&s, in);
+	sha256_end(&s, ret);
 }

@@ -73,6 +73,7 @@ void form_sandbox(json_t *s)
 
 	form_fill(s, keys);
 	fill_with(s, "force", json_false());
+	fill_with(s, "staged", json_false());
 	fill_with(s, "mounts", json_array());
 	fill_with(s, "only", json_array());
 	fill_with(s, "guard_except", json_array());

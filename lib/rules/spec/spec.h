@@ -117,6 +117,8 @@ struct spec {
 	char **only;
 	size_t n_only;
 	bool force; /* share / or the home itself anyway */
+	/* Writable workspaces are exported read-only; the sandbox changes an overlay. */
+	bool staged;
 	char **hide;
 	size_t n_hide;
 	enum spec_guard guard;

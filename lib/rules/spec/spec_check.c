@@ -273,6 +273,38 @@ static int check_only(const struct spec *spec, struct err *err)
 	return 0;
 }
 
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* An overlay does not show other file systems in the directory below it. */
+static int check_staged(const struct spec *spec, struct err *err)
+{
+	size_t n = 0;
+
+	if (!spec->staged)
+		return 0;
+	if (spec->idle_s)
+		return err_set(err, -EINVAL,
+			"staged and idle_timeout are mutually exclusive: a staged sandbox cannot be suspended");
+	if (spec->clone.host)
+		return err_set(err, -EINVAL,
+			"staged and clone are mutually exclusive: a clone keeps changes in the sandbox too");
+	for (size_t i = 0; i < spec->n_workspaces; i++) {
+		n += !spec->workspaces[i].ro;
+		for (size_t k = 0; k < spec->n_workspaces; k++)
+			if (!spec->workspaces[k].ro &&
+				is_inside(spec->workspaces[i].guest, spec->workspaces[k].guest))
+				return err_set(err, -EINVAL,
+					"'%.200s' is inside the staged workspace '%.200s': share one of them only",
+					spec->workspaces[i].guest, spec->workspaces[k].guest);
+	}
+	return n ? 0 : err_set(err, -EINVAL, "staged requires a writable workspace");
+}
+
 int spec_check_given(const struct spec *spec, struct err *err)
 {
 	int r = check_words(spec, err);
@@ -295,6 +327,8 @@ int spec_check_given(const struct spec *spec, struct err *err)
 		r = check_clone(spec, err);
 	if (r == 0)
 		r = spec_check_ports(spec, err);
+	if (r == 0)
+		r = check_staged(spec, err);
 	return r == 0 ? check_env(spec, err) : r;
 }
 

@@ -141,6 +141,14 @@ static int get_force(const json_t *v, struct spec *spec, struct err *err)
 	return 0;
 }
 
+static int get_staged(const json_t *v, struct spec *spec, struct err *err)
+{
+	if (!json_is_boolean(v))
+		return err_set(err, -EINVAL, "staged must be true or false");
+	spec->staged = json_is_true(v);
+	return 0;
+}
+
 static int get_texts(
 	const json_t *v, const char *field, size_t max, char ***ret, size_t *ret_n, struct err *err)
 {
@@ -289,6 +297,7 @@ static const struct spec_field fields[] = {
 	{.name = "mounts", .get = get_mounts},
 	{.name = "only", .get = get_only},
 	{.name = "force", .get = get_force},
+	{.name = "staged", .get = get_staged},
 	{.name = "hide", .get = get_hide},
 	{.name = "guard", .get = get_guard},
 	{.name = "guard_except", .get = get_guard_except},
@@ -438,6 +447,8 @@ json_t *spec_to_json(const struct spec *spec)
 			o, "guard_except", list_to_json(spec->guard_except, spec->n_guard_except));
 	if (spec->force)
 		json_object_set_new(o, "force", json_true());
+	if (spec->staged)
+		json_object_set_new(o, "staged", json_true());
 	json_object_set_new(o, "env", env_to_json(spec));
 	set_ssh(o, &spec->ssh);
 	if (spec->clone.host)

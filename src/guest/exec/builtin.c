@@ -5,6 +5,7 @@
 #include <string.h>
 #include "lib/base/attr.h"
 #include "lib/wire/tar/tree.h"
+#include "src/guest/stage/stage.h"
 
 static int finish_builtin(int r, const struct err *err)
 {
@@ -40,12 +41,39 @@ static int run_unpack(char **argv)
 	return finish_builtin(tree_unpack_path(0, argv[1], argv[2], TREE_OWNERS, &n, &err), &err);
 }
 
+/* stage PATH */
+static int run_stage(char **argv)
+{
+	struct err err;
+
+	return argv[1] && !argv[2] ? finish_builtin(stage_send(argv[1], 1, &err), &err) : 2;
+}
+
+/* stage-refresh PATH */
+static int run_refresh(char **argv)
+{
+	struct err err;
+
+	return argv[1] && !argv[2] ? finish_builtin(stage_refresh(argv[1], &err), &err) : 2;
+}
+
+/* stage-discard PATH */
+static int run_discard(char **argv)
+{
+	struct err err;
+
+	return argv[1] && !argv[2] ? finish_builtin(stage_discard(argv[1], &err), &err) : 2;
+}
+
 static const struct {
 	const char *name;
 	builtin_fn *fn;
 } builtins[] = {
 	{"pack", run_pack},
 	{"unpack", run_unpack},
+	{"stage", run_stage},
+	{"stage-refresh", run_refresh},
+	{"stage-discard", run_discard},
 };
 
 builtin_fn *builtin_find(const char *name)

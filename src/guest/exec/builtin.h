@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * builtin - the programs inside sbx-guest: the guest's half of `sbx cp`.
+ * builtin - the programs inside sbx-guest: the guest's half of `sbx cp` and of `sbx review`.
  *
  * How      Run in a child of PID 1 with the exec's pipes as 0, 1, 2; see PROTOCOL.guest.
  * Trust    unpack reads an archive that the host created; the rules of lib/wire/tar still apply.

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "src/guest/base/base.h"
+#include "src/guest/stage/stage.h"
 #include "src/guest/trust/trust.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
@@ -116,14 +117,28 @@ static int make_place(const struct guest_mount *w, struct err *err)
 	return 0;
 }
 
-static int bind_one(const struct guest_mount *w, struct err *err)
+/* What is bound: the part of the share, or the overlay over it. */
+static int find_source(
+	const struct mounts *m, const struct guest_mount *w, char **ret, struct err *err)
 {
-	AUTO_FREE char *from = xasprintf("%s%s", MOUNTS_SHARE, w->share);
+	AUTO_FREE char *share = xasprintf("%s%s", MOUNTS_SHARE, w->share);
+
+	if (w->flags & GUEST_MOUNT_STAGED)
+		return stage_mount(m->id ? m->id : "", w, share, ret, err);
+	*ret = TAKE(share);
+	return 0;
+}
+
+static int bind_one(const struct mounts *m, const struct guest_mount *w, struct err *err)
+{
+	AUTO_FREE char *from = NULL;
 	unsigned long ro = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
 	int r = w->flags & GUEST_MOUNT_HOME ? make_home_parents(w->path, err) : bind_stub(w, err);
 
 	if (r == 0)
 		r = make_place(w, err);
+	if (r == 0)
+		r = find_source(m, w, &from, err);
 	if (r < 0)
 		return r;
 	if (mount(from, w->path, NULL, MS_BIND, NULL) < 0)
@@ -152,6 +167,12 @@ int mounts_share_again(struct mounts *m, struct err *err)
 	return need_share(m, err);
 }
 
+void mounts_set_id(struct mounts *m, const char *id)
+{
+	free(m->id);
+	m->id = xstrdup(id);
+}
+
 int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err)
 {
 	for (size_t i = 0; i < want->n; i++) {
@@ -163,7 +184,7 @@ int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *
 			return err_set(err, -E2BIG, "too many workspaces: at most %d", MOUNTS_MAX);
 		r = need_share(m, err);
 		if (r == 0)
-			r = bind_one(&want->v[i], err);
+			r = bind_one(m, &want->v[i], err);
 		if (r < 0)
 			return r;
 		m->places[m->n++] = xstrdup(want->v[i].path);

@@ -5,7 +5,7 @@
  * How      The share is mounted once, below a directory that only root can enter, for the first
  *          workspace. An existing bind mount is not changed, so a repeated request is harmless.
  *          Parent directories that the guest does not have are bound from the share too: stubs that
- *          the host keeps read-only.
+ *          the host keeps read-only. A staged workspace is an overlay (stage.h).
  * Trust    The host's list. Read-only mounts here only help programs: the host enforces it.
  * Owns     The list of places that are bound.
  * Limits   MOUNTS_SHARE_MS for a share device that was plugged in a moment ago.
@@ -21,6 +21,7 @@
 #define MOUNTS_MAX 256
 
 struct mounts {
+	char *id; /* of the sandbox, for staged workspaces */
 	bool shared;
 	size_t n;
 	char *places[MOUNTS_MAX];
@@ -30,4 +31,6 @@ struct mounts {
 void mounts_gone(struct mounts *m);
 /* Mounts the share alone, below MOUNTS_SHARE. */
 int mounts_share_again(struct mounts *m, struct err *err) MUST_CHECK;
+/* Copies the id. */
+void mounts_set_id(struct mounts *m, const char *id);
 int mounts_apply(struct mounts *m, const struct guest_mounts *want, struct err *err) MUST_CHECK;

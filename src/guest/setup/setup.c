@@ -102,5 +102,6 @@ int setup_apply(struct facts *f, struct mounts *m, const struct guest_setup *s, 
 		r = set_names(s, err);
 	if (r == 0)
 		r = setup_user(s->uid, s->gid, err);
+	mounts_set_id(m, s->id);
 	return r < 0 ? r : mounts_apply(m, &s->mounts, err);
 }

@@ -168,11 +168,13 @@ size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_
 	for (size_t i = 0; i < k->spec.n_workspaces + k->spec.n_mounts; i++) {
 		const struct spec_workspace *w = hands_nth_mount(k, i);
 		bool home = i >= k->spec.n_workspaces;
+		bool staged = k->spec.staged && !home && !w->ro;
 
 		mounts[i] =
 			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
 								(w->file ? GUEST_MOUNT_FILE : 0) |
-								(home ? GUEST_MOUNT_HOME : 0)),
+								(home ? GUEST_MOUNT_HOME : 0) |
+								(staged ? GUEST_MOUNT_STAGED : 0)),
 				.share = w->guest,
 				.path = w->guest};
 	}

@@ -127,7 +127,7 @@ static int do_share(struct keeper *k, int log_fd, int event_fd, struct share *re
 
 		mounts[i] = (struct share_mount){.host = w->host,
 			.guest = w->guest,
-			.ro = w->ro,
+			.ro = w->ro || (k->spec.staged && i < k->spec.n_workspaces),
 			.own = i >= k->spec.n_workspaces};
 	}
 	return start_guarded(k, &config, event_fd, ret, err);

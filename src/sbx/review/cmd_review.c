@@ -14,14 +14,6 @@
 
 #define NOTE_MAX 5 /* paths in the note at the end of a session */
 
-static const struct opt_def opts[] = {
-	{0, "guard", NULL, "show changed files that run programs on the host"},
-	{0, "plain", NULL, "print text, also on a terminal"},
-	{0, "json", NULL, "print JSON"},
-	{0, "done", NULL, "print the names and forget the list"},
-	{0},
-};
-
 static int get_list(const char *ref, json_t **ret, struct problem *p)
 {
 	return sandbox_call("GET", ref, "/guard", NULL, API_TIMEOUT_MS, ret, p);
@@ -151,7 +143,7 @@ static int show_list(const struct opts *o, const json_t *sandbox, json_t *list, 
 	return r;
 }
 
-static int run_review(struct opts *o)
+int review_guard(const struct opts *o)
 {
 	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
 	const char *ref = o->args.v[0];
@@ -159,11 +151,6 @@ static int run_review(struct opts *o)
 	bool is_done;
 	int r;
 
-	if (!opts_has(o, "guard")) {
-		ui_error("sbx review: missing --guard");
-		ui_hint("sbx review %s --guard", ref);
-		return EXIT_USAGE;
-	}
 	r = sandbox_get(ref, &sandbox, &p);
 	if (r == 0)
 		r = get_list(ref, &list, &p);
@@ -252,26 +239,3 @@ void review_note_removed(const char *ref, uint64_t since_ms)
 	if (i > 2 * NOTE_MAX)
 		ui_note("guard: %zu more files", i - 2 * NOTE_MAX);
 }
-
-const struct verb verb_review = {
-	.name = "review",
-	.group = "sandboxes",
-	.args = "SANDBOX",
-	.summary = "show what a sandbox changed in its workspaces",
-	.about =
-		"With --guard, shows the workspace files that run programs on the host (Makefile,\n"
-		"package.json, editor and CI configuration ...) and that the sandbox created or changed:\n"
-		"the program that runs each file, and the difference to its earlier content. Also lists\n"
-		"the writes that the guard denied. The list is kept until --done or until the sandbox is\n"
-		"removed. Files outside the list, such as source code, are not shown: use git diff.\n"
-		"On a terminal, the files are shown in a full-screen view; ? lists its keys.",
-	.examples = "  sbx review demo --guard\n"
-		    "  sbx review demo --guard --plain | less\n"
-		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n"
-		    "  sbx review demo --guard --done\n",
-	.opts = opts,
-	.min = 1,
-	.max = 1,
-	.first = VERB_SANDBOX,
-	.run = run_review,
-};

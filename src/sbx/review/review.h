@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include "src/sbx/verb/verb.h"
 
-extern const struct verb verb_review;
+/* `sbx review --guard`; its row is in src/sbx/stage/cmd_review.c. */
+int review_guard(const struct opts *o);
 
 /* Denied writes since since_ms (milliseconds since 1970), and how many changed files run programs
  * on the host. Prints nothing if there are none. */

@@ -83,8 +83,10 @@ static int set_idle(const struct opts *o, json_t *body, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (!text)
+	if (!text && !opts_has(o, "staged"))
 		v = settings_get_u64(&settings, SETTINGS_VM_IDLE_TIMEOUT);
+	else if (!text)
+		return 0; /* a staged sandbox cannot be suspended */
 	else if (strcmp(text, "0") != 0 && (str_to_seconds(text, &v) < 0 || v > SPEC_MAX_IDLE))
 		return err_set(err, -EINVAL,
 			"invalid duration '%s': use a form such as 90s, 30m or 2h", text);
@@ -338,6 +340,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		paths = here;
 		n_paths = 1;
 	}
+	if (opts_has(o, "staged"))
+		(void)json_object_set_new(ret->body, "staged", json_true());
 	r = create_clone_parse(o, ret, &paths, &n_paths, p);
 	if (r < 0)
 		return problem_usage(p, r, "create");
@@ -381,12 +385,13 @@ static void print_facts(const json_t *s)
 	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
 	printf("\nsandbox    %s\nagent      %s\n", api_str(s, "name"), api_str(s, "agent"));
 	json_array_foreach (json_object_get(s, "workspaces"), i, w) {
-		AUTO_FREE char *text = workspace_describe(api_str(w, "host"), api_str(w, "guest"),
-			json_is_true(json_object_get(w, "ro")));
+		bool ro = json_is_true(json_object_get(w, "ro"));
+		AUTO_FREE char *text =
+			workspace_describe(api_str(w, "host"), api_str(w, "guest"), ro);
 
 		printf("%-11s", i == 0 ? "workspace" : "");
 		ui_put(text);
-		printf("\n");
+		printf("%s\n", json_is_true(json_object_get(s, "staged")) && !ro ? " staged" : "");
 	}
 	create_clone_print(s);
 	if (json_array_size(json_object_get(s, "workspaces")) == 0 && !json_object_get(s, "clone"))

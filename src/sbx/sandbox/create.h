@@ -39,6 +39,7 @@
 		{0, "branch", "NAME", "with --clone: create and check out the branch NAME"},   \
 		{0, "carry", "GLOB", "with --clone: copy matching ignored files too",          \
 			.many = true},                                                         \
+		{0, "staged", NULL, "keep changes in the sandbox until sbx apply"},            \
 		{0, "force", NULL, "allow sharing directories that are otherwise refused"},    \
 		{'e', "env", "NAME[=VALUE]", "set a variable for all commands", .many = true}, \
 		{0, "env-file", "FILE", "read variables from FILE", .many = true},             \

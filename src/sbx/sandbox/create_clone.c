@@ -43,6 +43,9 @@ int create_clone_parse(const struct opts *o, struct creation *c, const char *con
 		return 0;
 	if (*n == 0)
 		return err_set(&p->err, -EINVAL, "--clone requires PATH");
+	if (opts_has(o, "staged"))
+		return err_set(&p->err, -EINVAL,
+			"--clone and --staged are mutually exclusive: a clone keeps changes in the sandbox too");
 	c->clone.carry = opts_list(o, "carry");
 	r = put_clone(c, (*paths)[0], opts_value(o, "branch"), p);
 	(*paths)++;

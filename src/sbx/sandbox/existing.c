@@ -52,6 +52,7 @@ static const struct row {
 	{"branch", SAME, "clone", "clone"},
 	{"carry", SAME, "carry", "files"},
 	{"force", SESSION},
+	{"staged", SAME, "staged", "staged workspaces"},
 	{"detached", SESSION},
 	{"rm", SESSION},
 	{"detach-keys", SESSION},
@@ -228,6 +229,8 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 		return check_ssh(o, json_object_get(want, "ssh_agent"), there, p);
 	if (json_equal(json_object_get(want, row->field), json_object_get(there, row->field)))
 		return 0;
+	if (strcmp(row->field, "staged") == 0)
+		return hint_another(o, there, p, "is not staged");
 	if (strcmp(row->field, "disk") == 0)
 		return hint_another(o, there, p, "has a different disk size");
 	text = xasprintf("was created from the %s '%s'", row->word, api_str(there, row->field));

@@ -148,6 +148,10 @@ static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
 	} else if (!k) {
 		api_fail(d, c, 409, "conflict", "the sandbox is not running: nothing to suspend",
 			"sbx start SANDBOX");
+	} else if (row->spec.staged) {
+		api_fail(d, c, 409, "conflict",
+			"a sandbox with --staged cannot be suspended: its changes are on its disk and survive a stop",
+			stop);
 	} else if (k->other_build) {
 		api_fail(d, c, 409, "conflict", "the sandbox was started by another version of sbx",
 			"sbx restart SANDBOX");

@@ -35,10 +35,31 @@ static void known_texts_have_their_published_hash(void **state)
 		"ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
+static void pieces_have_the_hash_of_the_whole(void **state)
+{
+	uint8_t bytes[300], want[SHA256_BYTES], have[SHA256_BYTES];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7);
+	sha256(slice_of(bytes, sizeof(bytes)), want);
+	for (size_t a = 0; a <= 130; a++)
+		for (size_t b = a; b <= sizeof(bytes); b += 13) {
+			struct sha256 s;
+
+			sha256_begin(&s);
+			sha256_add(&s, slice_of(bytes, a));
+			sha256_add(&s, slice_of(bytes + a, b - a));
+			sha256_add(&s, slice_of(bytes + b, sizeof(bytes) - b));
+			sha256_end(&s, have);
+			assert_memory_equal(have, want, sizeof(want));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_texts_have_their_published_hash),
+		cmocka_unit_test(pieces_have_the_hash_of_the_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,48 @@ static void mounts_and_only_survive(void **state)
 	assert_false(spec_matches(&a, &none));
 }
 
+static void staged_survives(void **state)
+{
+	static const char json[] =
+		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[{\"host\":\"/a\",\"guest\":"
+		"\"/a\",\"ro\":false,\"file\":false},{\"host\":\"/ab\",\"guest\":\"/ab\",\"ro\":"
+		"true,\"file\":false}],\"hide\":[],\"staged\":true,\"env\":{}}";
+	AUTO_SPEC struct spec a = {0}, b = {0};
+
+	read_and_copy(json, &a, &b);
+	b.staged = false;
+	assert_false(spec_matches(&a, &b));
+}
+
+static void staged_needs_one_writable_directory_without_others_in_it(void **state)
+{
+	static const struct {
+		const char *json, *says;
+	} rows[] = {
+		{"{\"name\":\"ab\",\"staged\":1}", "staged must be"},
+		{"{\"name\":\"ab\",\"staged\":true}", "requires a writable workspace"},
+		{"{\"name\":\"ab\",\"staged\":true,\"workspaces\":[{\"host\":\"/a\",\"ro\":true}]}",
+			"requires a writable workspace"},
+		{"{\"name\":\"ab\",\"staged\":true,\"idle_timeout\":9,\"workspaces\":[{\"host\":"
+		 "\"/a\"}]}",
+			"idle_timeout"},
+		{"{\"name\":\"ab\",\"staged\":true,\"workspaces\":[{\"host\":\"/a\"},{\"host\":"
+		 "\"/a/b\",\"ro\":true}]}",
+			"inside the staged workspace"},
+		{"{\"name\":\"ab\",\"staged\":true,\"clone\":{\"host\":\"/c\",\"guest\":\"/c\"},"
+		 "\"workspaces\":[{\"host\":\"/a\"}]}",
+			"mutually exclusive"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_SPEC struct spec s = {0};
+		struct err err = {0};
+
+		assert_int_equal(decode(rows[i].json, &s, &err), -EINVAL);
+		assert_non_null(strstr(err.text, rows[i].says));
+	}
+}
+
 static void the_guard_survives(void **state)
 {
 	static const char json[] =
@@ -368,6 +410,7 @@ static void a_repeated_request_matches(void **state)
 		"{\"name\":\"ab\",\"force\":true}",
 		"{\"name\":\"ab\",\"env\":{\"A\":\"\"}}",
 		"{\"name\":\"ab\",\"workspaces\":[{\"host\":\"/a\"}]}",
+		"{\"name\":\"ab\",\"staged\":true,\"workspaces\":[{\"host\":\"/a\"}]}",
 		"{\"name\":\"ab\",\"agent\":\"codex\"}",
 	};
 	AUTO_SPEC struct spec have = {0}, same = {0};
@@ -436,6 +479,8 @@ int main(void)
 		cmocka_unit_test(the_guard_survives),
 		cmocka_unit_test(a_spec_without_a_guard_reports),
 		cmocka_unit_test(a_wrong_guard_is_refused),
+		cmocka_unit_test(staged_survives),
+		cmocka_unit_test(staged_needs_one_writable_directory_without_others_in_it),
 		cmocka_unit_test(wrong_fields_are_refused_by_name),
 		cmocka_unit_test(lists_have_limits),
 		cmocka_unit_test(an_over_long_environment_is_refused),

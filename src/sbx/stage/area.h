@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * area - the staged workspaces of one sandbox and their directory in the state directory.
+ *
+ * How      sandboxes/ID/stage has the bundle of the last review, `known` (known.h), and in `undo` a
+ *          directory per apply, numbered. One process at a time holds the lock.
+ * Trust    The user's own directories. Host paths are opened without following links.
+ * Owns     Everything in struct area, until area_done.
+ * See      pull.h, apply.h
+ */
+#pragma once
+
+#include <jansson.h>
+#include "lib/client/cli/ui.h"
+#include "plan.h"
+
+struct area {
+	json_t *sandbox;
+	const char *name, *id; /* inside sandbox */
+	char *dir;
+	int lock;
+	const char *host[SPEC_MAX_WORKSPACES], *guest[SPEC_MAX_WORKSPACES];
+	int roots[SPEC_MAX_WORKSPACES];
+	size_t n;
+	char *hide[SPEC_MAX_HIDE]; /* inside sandbox */
+	size_t n_hide;
+	struct known known;
+};
+
+int area_open(struct area *a, const char *ref, struct problem *p) MUST_CHECK;
+void area_done(struct area *a);
+#define AUTO_AREA CLEANUP(area_done)
+
+char *area_path(const struct area *a, const char *name);
+/* The number of the last apply that is not undone; 0: none. *ret_open: it was not finished. */
+unsigned area_last_apply(const struct area *a, bool *ret_open);
+/* -EBUSY and the commands that help, if an apply was not finished. */
+int area_require_finished(const struct area *a, struct problem *p) MUST_CHECK;
+/* Creates the directory of the next apply. */
+int area_next_apply(const struct area *a, unsigned *ret, struct err *err) MUST_CHECK;
+/* Removes a directory of files. */
+void area_remove(const char *dir);
+int area_save_known(const struct area *a, struct err *err) MUST_CHECK;
+/* The bundle of the last review. */
+int area_bundle(const struct area *a, struct bundle *ret, struct problem *p) MUST_CHECK;
+/* The plan of a bundle against the workspaces of now. */
+int area_plan(
+	const struct area *a, const struct bundle *b, struct plan *ret, struct err *err) MUST_CHECK;
+/* The path of a step for people: relative with one workspace, else absolute. The caller frees it.
+ * Cleaned for a terminal. */
+char *area_show_path(const struct area *a, size_t ws, const char *path);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/base/mem.h"
+#include "lib/client/api/sandbox.h"
+#include "pull.h"
+#include "stage.h"
+
+static const struct opt_def opts[] = {
+	{'y', "yes", NULL, "do not prompt"},
+	{0},
+};
+
+/* The upper directory cannot be emptied while it is mounted. */
+static int discard_changes(struct area *a, struct problem *p)
+{
+	AUTO_FREE char *bundle = area_path(a, "bundle");
+	bool was_running = sandbox_is(a->sandbox, "running");
+	int r = area_require_finished(a, p);
+
+	if (r == 0)
+		r = sandbox_start(a->name, NULL, NULL, p);
+	if (r == 0)
+		r = pull_discard(a, p);
+	if (r == 0)
+		r = sandbox_call("POST", a->name, "/stop", NULL, SANDBOX_STOP_MS, NULL, p);
+	if (r < 0)
+		return r;
+	area_remove(bundle);
+	return was_running ? sandbox_start(a->name, NULL, NULL, p) : 0;
+}
+
+static int confirm_discard(const struct opts *o, const char *name, struct problem *p)
+{
+	if (opts_has(o, "yes"))
+		return 0;
+	if (!ui_can_ask()) {
+		(void)err_set(&p->err, -EINVAL,
+			"stdin is not a terminal: use --yes to discard without a prompt");
+		return problem_usage(p, -EINVAL, "discard");
+	}
+	return ui_confirm("Discard all staged changes of sandbox '%s' and restart it?", name)
+		       ? 0
+		       : err_set(&p->err, -ECANCELED, "nothing was discarded");
+}
+
+static int run_discard(struct opts *o)
+{
+	AUTO_AREA struct area a = {.lock = -1};
+	struct problem p = {0};
+	int r = area_open(&a, o->args.v[0], &p);
+
+	if (r == 0)
+		r = confirm_discard(o, a.name, &p);
+	if (r == 0)
+		r = discard_changes(&a, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	printf("Discarded the staged changes of sandbox '%s'\n", a.name);
+	return EXIT_OK;
+}
+
+const struct verb verb_discard = {
+	.name = "discard",
+	.group = "staged workspaces",
+	.args = "SANDBOX",
+	.summary = "discard the changes of a sandbox with --staged",
+	.about =
+		"Discards all staged changes: the sandbox then shows the workspace as it is on the host.\n"
+		"The sandbox is restarted, which ends its programs. Changes that were applied stay\n"
+		"applied. The disk of the sandbox outside of the workspace is not changed.",
+	.examples = "  sbx discard demo\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run_discard,
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "show.h"
+#include "src/sbx/review/review.h"
+#include "stage.h"
+
+static const struct opt_def opts[] = {
+	{0, "list", NULL, "print the list of staged changes without diffs"},
+	{0, "guard", NULL, "show changed files that run programs on the host"},
+	{0, "done", NULL, "with --guard: print the names and forget the list"},
+	{0, "plain", NULL, "print text, also on a terminal"},
+	{0, "json", NULL, "print JSON"},
+	{0},
+};
+
+static int run_review(struct opts *o)
+{
+	AUTO_STAGE_VIEW struct stage_view v = {0};
+	struct problem p = {0};
+	int r;
+
+	if (opts_has(o, "guard"))
+		return review_guard(o);
+	r = stage_view_open(&v, o->args.v[0], true, &p);
+	if (r == 0 && opts_has(o, "json")) {
+		show_json(&v);
+		return EXIT_OK;
+	}
+	if (r == 0)
+		r = show_view(&v, !opts_has(o, "list"), &p.err);
+	if (r < 0)
+		return ui_problem(&p, r);
+	if (v.n > 0)
+		ui_note("Nothing was applied. To apply class plain: sbx apply --plain %s",
+			v.sandbox);
+	return EXIT_OK;
+}
+
+const struct verb verb_review = {
+	.name = "review",
+	.group = "staged workspaces",
+	.args = "SANDBOX",
+	.summary = "show what a sandbox changed in its workspaces",
+	.about =
+		"Gets the changes of a sandbox that was created with --staged, and prints a list and a\n"
+		"diff. Nothing in the workspace is changed. The changes are stored on the host: apply uses\n"
+		"exactly what the last review has shown, whatever the sandbox does in the meantime.\n\n"
+		"Each change has a class. plain is text. autorun is a file that programs of the host run or\n"
+		"believe, such as a Makefile or a Git hook. exec-bit, symlink, binary and huge are what they\n"
+		"say. git (below .git) and conflict (also changed on the host) are applied only by their\n"
+		"path. symlink-out, hidden, moving and special are never applied.\n\n"
+		"With --guard, shows the workspace files that run programs on the host (Makefile,\n"
+		"package.json, editor and CI configuration ...) and that a sandbox without --staged created\n"
+		"or changed: the program that runs each file, and the difference to its earlier content.\n"
+		"Also lists the writes that the guard denied. The list is kept until --done or until the\n"
+		"sandbox is removed. Files outside the list, such as source code, are not shown.\n"
+		"On a terminal, they are shown in a full-screen view; ? lists its keys.",
+	.examples = "  sbx review demo\n  sbx review --list demo\n  sbx review demo --guard\n"
+		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n",
+	.opts = opts,
+	.min = 1,
+	.max = 1,
+	.first = VERB_SANDBOX,
+	.run = run_review,
+};

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sbx review, apply, undo and discard against the real sbxd; the changes of the sandbox are a stream
+that the test writes, well-formed or hostile."""
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import tarfile
+import time
+
+from conftest import SBX, on_terminal
+
+F, D, L, H, C = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE,
+                 tarfile.CHRTYPE)
+ROOT = ("d/.", D, "", b"")
+
+
+def send(inst, *members, root=True, mode=0o644):
+    """Makes the stand-in's `stage` print this stream. A member is name, kind, link, content and
+    maybe a mode."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
+        for name, kind, link, content, *rest in ([(*ROOT, 0o700)] if root else []) + [*members]:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.size = kind, link, len(content)
+            info.mode = rest[0] if rest else 0o755 if kind == D else mode
+            t.addfile(info, io.BytesIO(content))
+    (inst.root / "stream").write_bytes(out.getvalue())
+    fake = inst.root / "state/guest_builtin"
+    fake.unlink()
+    fake.write_text(f"#!/bin/sh\nexec cat {inst.root}/stream\n")
+    fake.chmod(0o755)
+
+
+def tree(path):
+    """Everything below a directory: kind, mode, content."""
+    out = {}
+    for at in sorted(path.rglob("*")):
+        st = at.lstat()
+        name = str(at.relative_to(path))
+        if at.is_symlink():
+            out[name] = ("link", os.readlink(at))
+        elif at.is_dir():
+            out[name] = ("dir", stat.S_IMODE(st.st_mode))
+        else:
+            out[name] = ("file", stat.S_IMODE(st.st_mode), at.read_bytes())
+    return out
+
+
+def create(inst):
+    """Files that are older than the sandbox, and the sandbox."""
+    for name, text in (("a.txt", "one\ntwo\n"), ("b.txt", "b\n"), ("src/c.c", "c\n"),
+                       (".git/config", "[core]\n")):
+        at = inst.work / name
+        at.parent.mkdir(exist_ok=True)
+        at.write_text(text)
+        at.chmod(0o644)
+    time.sleep(0.02)
+    inst.create("demo", inst.work, "--staged")
+
+
+CHANGES = [("f/a.txt", F, "", b"one\nTWO\n"), ("x/b.txt", F, "", b""), ("d/src", D, "", b""),
+           ("f/src/new.c", F, "", b"new\n"), ("f/Makefile", F, "", b"all:\n\trm -rf /\n"),
+           ("f/run.sh", F, "", b"#!/bin/sh\n", 0o755), ("l/inside", L, "a.txt", b""),
+           ("l/out", L, "../../etc/passwd", b""), ("f/blob", F, "", b"\0\1"),
+           ("d/.git", D, "", b""), ("f/.git/config", F, "", b"[core]\nfsmonitor = evil\n"),
+           ("s/pipe", F, "", b""), ("m/busy", F, "", b"")]
+
+
+def test_review_shows_classes_and_diffs_and_changes_nothing(inst):
+    create(inst)
+    before = tree(inst.work)
+    send(inst, *CHANGES)
+    p = inst.sbx("review", "demo", check=0)
+    assert tree(inst.work) == before
+    for line in ("  plain        changed  a.txt", "  plain        deleted  b.txt",
+                 "  autorun      new      Makefile", "  exec-bit     new      run.sh",
+                 "  symlink      new      inside -> a.txt", "  binary       new      blob",
+                 "  symlink-out  new      out -> ../../etc/passwd", "  git          changed  .git/config",
+                 "  special      new      pipe", "  moving       new      busy",
+                 "  symlink-out  1, never applied", "  git          1, applied only by path"):
+        assert line in p.stdout.splitlines(), (line, p.stdout)
+    assert "--- a/a.txt\n+++ b/a.txt\n" in p.stdout and "\n-two\n+TWO\n" in p.stdout
+    assert "+++ b/src/new.c" in p.stdout and "+++ /dev/null" in p.stdout
+    listed = inst.sbx("review", "--list", "demo", check=0).stdout
+    assert "+TWO" not in listed and "changed  a.txt" in listed
+    j = json.loads(inst.sbx("review", "--json", "demo", check=0).stdout)
+    assert {"path": "out", "workspace": str(inst.work), "class": "symlink-out", "change": "new",
+            "directory": False, "target": "../../etc/passwd"} in j["changes"]
+    assert len(j["changes"]) == 11 and j["sandbox"] == "demo"
+
+
+def test_apply_by_class_and_by_path_and_undo(inst):
+    create(inst)
+    before = tree(inst.work)
+    send(inst, *CHANGES)
+    assert "were not reviewed" in inst.sbx("apply", "--all", "-y", "demo", check=1).stderr
+    inst.sbx("review", "--list", "demo", check=0)
+    p = inst.sbx("apply", "--plain", "--yes", "demo", check=0)
+    assert "Applied 3 changes to the workspace of sandbox 'demo'" in p.stderr, p.stderr
+    assert "8 not selected" in p.stderr
+    after = tree(inst.work)
+    assert after == {**{k: v for k, v in before.items() if k != "b.txt"},
+                     "a.txt": ("file", 0o644, b"one\nTWO\n"),
+                     "src/new.c": ("file", 0o644, b"new\n")}
+    inst.sbx("apply", "-y", "demo", "./Makefile", f"{inst.work}/.git/config", check=0)
+    assert (inst.work / "Makefile").exists()
+    assert "evil" in (inst.work / ".git/config").read_text()
+    p = inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert os.readlink(inst.work / "inside") == "a.txt" and (inst.work / "blob").exists()
+    assert stat.S_IMODE((inst.work / "run.sh").stat().st_mode) == 0o755
+    for name in ("out", "pipe", "busy"):
+        assert not (inst.work / name).is_symlink() and not (inst.work / name).exists()
+    inst.sbx("apply", "-y", "demo", "out", check=0)
+    assert not (inst.work / "out").is_symlink()
+    for _ in range(3):
+        inst.sbx("undo", "demo", check=0)
+    assert tree(inst.work) == before
+    p = inst.sbx("undo", "demo", check=1)
+    assert "error: nothing to undo for sandbox 'demo'\n" in p.stderr
+    # what sbx itself left there is no change of the host
+    assert "conflict" not in inst.sbx("review", "--list", "demo", check=0).stdout
+
+
+def test_only_the_reviewed_bundle_is_applied(inst):
+    create(inst)
+    send(inst, ("f/a.txt", F, "", b"reviewed\n"))
+    inst.sbx("review", "demo", check=0)
+    send(inst, ("f/a.txt", F, "", b"evil\n"), ("f/more", F, "", b"evil\n"))
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert (inst.work / "a.txt").read_text() == "reviewed\n" and not (inst.work / "more").exists()
+    inst.sbx("undo", "demo", check=0)
+    stored, = (inst.root / "state/sbx/sandboxes").glob("*/stage/bundle/0.tar")
+    stored.write_bytes(stored.read_bytes().replace(b"reviewed", b"replaced"))
+    p = inst.sbx("apply", "--all", "-y", "demo", check=1)
+    assert "differs from its manifest" in p.stderr and "try: sbx review demo" in p.stderr
+    assert (inst.work / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_directories_that_are_replaced_deleted_and_renamed(inst):
+    create(inst)
+    for name in ("old/deep/x", "old/y", "kind/z"):
+        at = inst.work / name
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text(name)
+    before = tree(inst.work)
+    # newer than the sandbox: the host's own
+    send(inst, ("x/old", F, "", b""), ("o/src", D, "", b""), ("f/src/d.c", F, "", b"d\n"))
+    p = inst.sbx("review", "--list", "demo", check=0)
+    assert "  conflict     deleted  old/deep/x" in p.stdout
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert (inst.work / "old/deep/x").exists() and os.listdir(inst.work / "src") == ["d.c"]
+    inst.sbx("undo", "demo", check=0)
+    inst.sbx("rm", "-f", "demo", check=0)
+    inst.create("demo", inst.work, "--staged")
+    send(inst, ("x/old", F, "", b""), ("o/new", D, "", b""), ("o/new/deep", D, "", b""),
+         ("f/new/deep/x", F, "", b"old/deep/x"), ("f/new/y", F, "", b"old/y"),
+         ("f/kind", F, "", b"now a file\n"), ("d/b.txt", D, "", b""), ("f/b.txt/in", F, "", b"in\n"))
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    now = tree(inst.work)
+    assert not any(k == "old" or k.startswith("old/") for k in now)
+    assert now["new/deep/x"][2] == b"old/deep/x" and now["kind"][2] == b"now a file\n"
+    assert now["b.txt"][0] == "dir" and now["b.txt/in"][2] == b"in\n"
+    inst.sbx("undo", "demo", check=0)
+    assert tree(inst.work) == before
+
+
+def test_a_file_that_the_host_changed_too_is_a_conflict(inst):
+    create(inst)
+    send(inst, ("f/a.txt", F, "", b"guest\n"), ("f/b.txt", F, "", b"guest\n"))
+    (inst.work / "a.txt").write_text("host\n")
+    p = inst.sbx("review", "--list", "demo", check=0)
+    assert "  conflict     changed  a.txt" in p.stdout and "  plain        changed  b.txt" in p.stdout
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert (inst.work / "a.txt").read_text() == "host\n"
+    assert (inst.work / "b.txt").read_text() == "guest\n"
+    inst.sbx("apply", "-y", "demo", "a.txt", check=0)
+    assert (inst.work / "a.txt").read_text() == "guest\n"
+    inst.sbx("undo", "demo", check=0)
+    assert (inst.work / "a.txt").read_text() == "host\n"
+    # a file that was changed after the apply is not undone
+    (inst.work / "b.txt").write_text("later\n")
+    p = inst.sbx("undo", "demo", check=0)
+    assert "skipped b.txt: changed since it was applied" in p.stderr and "old versions" in p.stderr
+    assert (inst.work / "b.txt").read_text() == "later\n"
+
+
+def test_hidden_files_are_not_deleted_with_their_directory(inst):
+    (inst.work / "conf").mkdir()
+    for name in (".env", "x"):
+        (inst.work / "conf" / name).write_text("secret")
+    time.sleep(0.02)
+    inst.create("demo", inst.work, "--staged", "--hide", ".env")
+    send(inst, ("x/conf", F, "", b""), ("o/moved", D, "", b""), ("m/moved/.env", F, "", b""),
+         ("f/moved/x", F, "", b"secret"))
+    inst.sbx("review", "--list", "demo", check=0)
+    p = inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert os.listdir(inst.work / "conf") == [".env"] and "the directory is not empty" in p.stderr
+    assert os.listdir(inst.work / "moved") == ["x"]
+
+
+def test_hostile_streams_have_no_effect(inst):
+    create(inst)
+    out = inst.root / "out"
+    out.mkdir()
+    (inst.work / "lnk").symlink_to(out)
+    before = tree(inst.work)
+    for members in ([("f/../pwn", F, "", b"x")], [(f"f/{out}/pwn", F, "", b"x")],
+                    [("f/a/../../pwn", F, "", b"x")], [("f/.", F, "", b"x")],
+                    [("f/lnk/pwn", F, "", b"x")],
+                    [("l/src", L, str(out), b""), ("f/src/pwn", F, "", b"x")],
+                    [("f/src", F, "", b"x"), ("f/src/pwn", F, "", b"x")],
+                    [("x/src", F, "", b""), ("f/src/pwn", F, "", b"x")],
+                    [("f/c", C, "", b"")], [("f/h", H, "f/a.txt", b"")],
+                    [("f/h", H, "/etc/passwd", b"")], [("q/a", F, "", b"")],
+                    [("f/.sbx-apply-1-0", F, "", b"x")], [("f/" + "a/" * 200 + "b", F, "", b"x")],
+                    [("x/a.txt", F, "", b"x")]):
+        send(inst, *members)
+        p = inst.sbx("review", "demo", check=1)
+        assert "the sandbox sent" in p.stderr, (members, p.stderr)
+        assert "were not reviewed" in inst.sbx("apply", "--all", "-y", "demo", check=1).stderr
+        assert tree(inst.work) == before and os.listdir(out) == []
+    send(inst, root=False)
+    assert inst.sbx("review", "demo", check=0).stdout.startswith("No changes")
+    send(inst, ("f/a.txt", F, "", b"x"))
+    stream = inst.root / "stream"
+    stream.write_bytes(stream.read_bytes()[:1600])
+    assert "incomplete" in inst.sbx("review", "demo", check=1).stderr
+
+
+def test_set_id_bits_and_a_link_in_the_place_of_a_directory(inst):
+    create(inst)
+    out = inst.root / "out"
+    out.mkdir()
+    send(inst, ("f/suid", F, "", b"x", 0o6755), ("d/src", D, "", b"", 0o7755),
+         ("f/src/pwn", F, "", b"x"))
+    inst.sbx("review", "--list", "demo", check=0)
+    # between review and apply the directory becomes a link: nothing is written through it
+    (inst.work / "src/c.c").unlink()
+    (inst.work / "src").rmdir()
+    (inst.work / "src").symlink_to(out)
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert os.listdir(out) == [] and (inst.work / "src").is_symlink()
+    assert stat.S_IMODE((inst.work / "suid").stat().st_mode) == 0o755
+
+
+def test_names_and_contents_do_not_reach_the_terminal(inst):
+    create(inst)
+    send(inst, ("f/\x1b[2Jx", F, "", b"\x1b]0;owned\x07\n"), ("l/l", L, "\x1b[31m", b""),
+         ("f/a.txt", F, "", "one\n\u202etwo\n".encode()))
+    p = inst.sbx("review", "demo", check=0, binary=True)
+    assert b"\x1b" not in p.stdout + p.stderr and "\u202e".encode() not in p.stdout
+    assert b"<U+202E>two" in p.stdout
+
+
+def test_prompts_and_usage(inst):
+    create(inst)
+    send(inst, ("f/a.txt", F, "", b"x\n"), ("f/run.sh", F, "", b"x\n", 0o755))
+    inst.sbx("review", "demo", check=0)
+    p = inst.sbx("apply", "demo", check=2)
+    assert "stdin is not a terminal: use --yes" in p.stderr
+    p = inst.sbx("apply", "--all", "demo", "a.txt", "-y", check=2)
+    assert "mutually exclusive" in p.stderr
+    p = inst.sbx("apply", "-y", "demo", "nowhere", check=1)
+    assert "no staged change at 'nowhere'" in p.stderr
+    assert "error: nothing to continue" in inst.sbx("apply", "--continue", "demo", check=1).stderr
+    on_terminal(inst, ["apply", "demo"], b"y\nn\n")
+    assert (inst.work / "a.txt").read_text() == "x\n" and not (inst.work / "run.sh").exists()
+    inst.create("direct", inst.work)
+    p = inst.sbx("review", "direct", check=1)
+    assert "sandbox 'direct' was not created with --staged" in p.stderr
+
+
+def test_a_staged_sandbox_is_not_suspended(inst):
+    create(inst)
+    p = inst.sbx("stop", "--suspend", "demo", check=1)
+    assert "cannot be suspended" in p.stderr and "try: sbx stop demo" in p.stderr
+    p = inst.sbx("create", "shell", "--name", "idle", "--staged", "--idle-timeout", "5m", inst.work)
+    assert p.returncode and "idle_timeout" in p.stderr
+    (inst.work / "src/in").mkdir()
+    p = inst.sbx("create", "shell", "--name", "nested", "--staged", inst.work, inst.work / "src")
+    assert p.returncode and "inside the staged workspace" in p.stderr
+    p = inst.sbx("create", "shell", "--name", "both", "--staged", "--clone", inst.work)
+    assert p.returncode and "--clone and --staged are mutually exclusive" in p.stderr
+
+
+def test_a_killed_apply_is_continued_or_undone(inst):
+    create(inst)
+    before = tree(inst.work)
+    names = [f"f/new/{i}" for i in range(400)]
+    send(inst, ("o/new", D, "", b""), *((n, F, "", n.encode() * 300) for n in names),
+         ("f/a.txt", F, "", b"x\n"))
+    inst.sbx("review", "--list", "demo", check=0)
+    for how, seconds in (("--continue", 0.25), ("--undo", 0.4)):
+        p = subprocess.Popen([SBX, "apply", "--all", "-y", "demo"], env=inst.env, cwd=inst.work,
+                             stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        if p.returncode == 0:
+            inst.sbx("undo", "demo", check=0)
+            continue
+        busy = inst.sbx("review", "demo")
+        if busy.returncode:  # killed after its journal was written
+            assert "was interrupted" in busy.stderr
+            assert "try: sbx apply --continue demo" in busy.stderr
+            inst.sbx("apply", how, "demo", check=0)
+        if how == "--continue":
+            inst.sbx("apply", "--all", "-y", "demo", check=0)
+            assert len(os.listdir(inst.work / "new")) == 400
+            inst.sbx("undo", "demo")
+            inst.sbx("undo", "demo")
+        assert tree(inst.work) == before
