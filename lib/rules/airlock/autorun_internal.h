@@ -34,7 +34,7 @@ struct autorun_list {
 	struct autorun_row rows[AUTORUN_MAX_ROWS];
 	struct autorun_step steps[AUTORUN_MAX_STEPS];
 	size_t n_rows, n_steps;
-	uint16_t first[256]; /* literals by their first byte */
+	uint16_t first[256]; /* literals, and globs that begin with one, by their first byte */
 	uint16_t first_other;
 	struct autorun_place root;
 	/* Of rows that refuse, and these with the exceptions of them. */

@@ -69,8 +69,9 @@ static int add_component(
 static void add_first(struct autorun_list *l, size_t i, bool from_root)
 {
 	struct autorun_step *s = &l->steps[i];
-	uint16_t *head =
-		s->type == AUTORUN_LITERAL ? &l->first[(uint8_t)s->text[0]] : &l->first_other;
+	bool by_byte = s->type == AUTORUN_LITERAL ||
+		       (s->type == AUTORUN_GLOB && !strchr("*?[\\", s->text[0]));
+	uint16_t *head = by_byte ? &l->first[(uint8_t)s->text[0]] : &l->first_other;
 
 	if (from_root) {
 		autorun_add_step(l, &l->root, i);
