@@ -11,6 +11,7 @@ import pytest
 
 from conftest import SBX, installation, on_terminal
 from test_review import Guard
+from test_staged import CHANGES, F, create, send, tree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
 from term import Terminal  # noqa: E402
@@ -289,3 +290,160 @@ def test_a_long_list_is_shown_at_once(box):
         t.wait_for("new: all")
         t.type("q")
         assert t.wait_end() == 0
+
+
+# -- staged changes -------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def staged():
+    with installation() as inst:
+        inst.template()
+        inst.policy()
+        create(inst)
+        inst.before = tree(inst.work)
+        yield inst
+
+
+@pytest.fixture
+def stage(staged, monkeypatch):
+    """The workspace as it was when the sandbox was created."""
+    monkeypatch.setattr(staged, "env", dict(staged.env))
+    assert tree(staged.work) == staged.before
+    yield staged
+    staged.sbx("undo", "demo")
+
+
+def staged_screen(inst, *more):
+    return Terminal(inst, "sh", "-c", 'cd "$0"; "$@"; r=$?; echo "END $r"; exit $r', inst.work, SBX,
+                    "review", "demo", *more, columns=130)
+
+
+def select(t, name):
+    """Moves down to a file: its difference is on the right."""
+    for _ in range(20):
+        if f">{name} " in t.screen() + " ":
+            return
+        before = t.screen()
+        t.key("Down")
+        for _ in range(100):
+            if t.screen() != before:
+                break
+            time.sleep(0.02)
+    raise AssertionError(t.screen())
+
+
+def test_selected_changes_are_applied_and_no_others(stage):
+    send(stage, *CHANGES)
+    with staged_screen(stage) as t:
+        shown = t.wait_for("plain (3)")
+        assert "autorun (1)" in shown and "git (1), one by one" in shown
+        assert "symlink-out (1), never applied" in shown and "11 changes, 0 selected" in shown
+        select(t, "a.txt")
+        assert "-two" in t.screen() and "+TWO" in t.screen()
+        t.type("a")
+        t.wait_for("11 changes, 1 selected")
+        select(t, "Makefile")
+        t.type("a")
+        t.wait_for("11 changes, 2 selected")
+        assert tree(stage.work) == stage.before
+        t.type("w")
+        t.wait_for("Apply 2 selected changes to the workspace? [y/N]")
+        t.type("y")
+        shown = t.wait_for("END 0")
+        assert "Applied 2 changes to the workspace of sandbox 'demo'" in shown
+        assert "9 not selected" in shown
+    assert tree(stage.work) == {**stage.before, "a.txt": ("file", 0o644, b"one\nTWO\n"),
+                              "Makefile": ("file", 0o644, b"all:\n\trm -rf /\n")}
+
+
+def test_a_class_is_selected_without_what_is_held_back(stage):
+    send(stage, *CHANGES)
+    with staged_screen(stage) as t:
+        t.wait_for("plain (3)")
+        select(t, "b.txt")
+        t.type("h")
+        t.key("Up")
+        t.type("c")
+        t.wait_for("2 of class plain selected")
+        select(t, ".git/config")
+        t.type("c")
+        t.wait_for("class git is selected one by one")
+        select(t, "out")
+        t.type("a")
+        t.wait_for("class symlink-out is never applied")
+        t.wait_for("11 changes, 2 selected")
+        t.type("w")
+        t.wait_for("[y/N]")
+        t.type("y")
+        t.wait_for("END 0")
+    assert tree(stage.work) == {**stage.before, "a.txt": ("file", 0o644, b"one\nTWO\n"),
+                              "src/new.c": ("file", 0o644, b"new\n")}
+
+
+def test_closing_applies_nothing(stage):
+    send(stage, *CHANGES)
+    with staged_screen(stage) as t:
+        t.wait_for("plain (3)")
+        t.type("c")
+        t.wait_for("3 of class plain selected")
+        t.type("q")
+        t.wait_for("Close without applying 3 selected changes? [y/N]")
+        t.type("n")
+        t.wait_for("b.txt (deleted, plain)")
+        t.type("s")
+        t.wait_for("2 selected")
+        t.type("q")
+        t.wait_for("Close without applying 2 selected changes? [y/N]")
+        t.type("y")
+        t.wait_for("Nothing was applied")
+        assert t.wait_end() == 0
+    assert tree(stage.work) == stage.before
+
+
+def test_an_editor_gets_the_staged_content_and_not_the_workspace(stage):
+    send(stage, ("f/a.txt", F, "", b"staged\n"))
+    editor = stage.root / "editor"
+    editor.write_text('#!/bin/sh\n{ pwd; ls -A; cat "$@"; } > "$OUT"\necho x > a.txt\n')
+    editor.chmod(0o755)
+    stage.env.update({"EDITOR": str(editor), "OUT": str(stage.root / "out")})
+    with staged_screen(stage) as t:
+        t.wait_for("+staged")
+        t.type("e")
+        t.wait_for("The editor had a copy")
+        t.type("q")
+        assert t.wait_end() == 0
+    out = (stage.root / "out").read_text().splitlines()
+    assert out[0].startswith(str(stage.root / "run/sbx/review-")) and out[1:] == ["copy.txt", "staged"]
+    assert tree(stage.work) == stage.before
+
+
+def test_hostile_names_stay_in_their_row(stage):
+    send(stage, ("f/\x1b[2J\u202eevil", F, "", b"x\x1b]0;t\x07\n"), ("f/z", F, "", b"z\n"))
+    with staged_screen(stage) as t:
+        shown = t.wait_for("plain (2)")
+        assert "<1B>]0;t<07>" in t.wait_for("<1B>]0;t") and "z" in shown
+        assert not set(shown) & set("\x1b\x07\u202e")
+        t.type("q")
+        assert t.wait_end() == 0
+
+
+def test_many_changes_are_shown_and_selected(stage):
+    send(stage, *((f"f/n{i:05}", F, "", b"x\n") for i in range(5000)))
+    with staged_screen(stage) as t:
+        t.wait_for("plain (5000)")
+        t.type("G")
+        t.wait_for(">n04999")
+        t.type("c")
+        t.wait_for("5000 changes, 5000 selected")
+        t.type("q")
+        t.wait_for("[y/N]")
+        t.type("y")
+        t.wait_for("END 0")
+    assert tree(stage.work) == stage.before
+
+
+def test_plain_and_list_print_text_on_a_terminal(stage):
+    send(stage, *CHANGES)
+    for option in ("--plain", "--list"):
+        with staged_screen(stage, option) as t:
+            assert "apply selected" not in t.wait_for("END 0")

@@ -24,11 +24,14 @@ static void paint_title(const struct tui_model *m, struct tui_grid *g)
 static void paint_keys(const struct tui_model *m, struct tui_grid *g, unsigned row)
 {
 	AUTO_FREE char *text = xstrdup("");
+	const char *rest = "? keys  q close";
 
 	for (const struct tui_bind *b = m->src->binds; b->key; b++) {
 		AUTO_FREE char *old = text;
 
 		text = xasprintf("%s%c %s  ", old, b->key, b->label);
+		if (b->key == 'q')
+			rest = "? keys";
 	}
 	tui_grid_put(g, &(struct tui_pen){.row = row, .width = g->cols, .style = TUI_DIM},
 		slice_from_str(text));
@@ -38,7 +41,7 @@ static void paint_keys(const struct tui_model *m, struct tui_grid *g, unsigned r
 				.col = (unsigned)strlen(text),
 				.width = g->cols - (unsigned)strlen(text),
 				.style = TUI_DIM},
-			slice_from_str("? keys  q close"));
+			slice_from_str(rest));
 }
 
 static void paint_status(

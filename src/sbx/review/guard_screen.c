@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/client/api/api.h"
 #include "lib/client/tui/tui.h"
+#include "screen_style.h"
 
 static const struct tui_bind binds[] = {{'e', "editor"}, {'d', "done"}, {0, NULL}};
 
@@ -129,18 +130,7 @@ static enum tui_style get_style(void *arg, struct slice line)
 {
 	const struct guard_screen *s = arg;
 
-	if ((const char *)line.p == s->text)
-		return TUI_BOLD;
-	switch (line.n ? line.p[0] : 0) {
-	case '+':
-		return TUI_GREEN;
-	case '-':
-		return TUI_RED;
-	case '@':
-		return TUI_CYAN;
-	default:
-		return TUI_PLAIN;
-	}
+	return (const char *)line.p == s->text ? TUI_BOLD : screen_style_of(line);
 }
 
 /* ---- keys ---- */

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <stdint.h>
+#include "edit_copy.h"
+#include "screen_style.h"
 #include "src/sbx/verb/verb.h"
 
 /* `sbx review --guard`; its row is in src/sbx/stage/cmd_review.c. */

@@ -7,6 +7,7 @@
 #include "lib/base/str.h"
 #include "lib/vm/share/place.h"
 #include "pull.h"
+#include "show.h"
 #include "stage.h"
 #include "view_internal.h"
 
@@ -18,11 +19,6 @@ static const struct opt_def opts[] = {
 	{0, "undo", NULL, "revert an apply that was interrupted"},
 	{0},
 };
-
-static void warn_skipped(const char *path, const char *why)
-{
-	ui_warning("skipped %s: %s", path, why);
-}
 
 /* ---- selection ---- */
 
@@ -117,17 +113,6 @@ static void ask_each(const struct stage_view *v)
 
 /* ---- apply ---- */
 
-static void say_applied(const char *name, const struct stage_result *done)
-{
-	ui_done("Applied %zu change%s to the workspace of sandbox '%s'", done->n_done,
-		done->n_done == 1 ? "" : "s", name);
-	if (done->n_skipped)
-		ui_note("%zu skipped", done->n_skipped);
-	if (done->n_held)
-		ui_note("%zu not selected. They stay in the sandbox", done->n_held);
-	ui_note("To revert: sbx undo %s", name);
-}
-
 static int apply_new(const struct opts *o, struct problem *p)
 {
 	AUTO_STAGE_VIEW struct stage_view v = {0};
@@ -142,11 +127,11 @@ static int apply_new(const struct opts *o, struct problem *p)
 	confirm_wanted(&v, o);
 	if (each)
 		ask_each(&v);
-	r = stage_view_apply(&v, warn_skipped, &done, p);
+	r = stage_view_apply(&v, show_skipped, &done, p);
 	if (r < 0)
 		return r;
 	if (done.n_done + done.n_skipped > 0)
-		say_applied(v.sandbox, &done);
+		show_applied(v.sandbox, &done);
 	else
 		printf("Nothing was applied. %zu change%s not selected\n", v.n,
 			v.n == 1 ? "" : "s");
@@ -175,7 +160,7 @@ static int finish_apply(struct stage_parts *s, struct problem *p)
 	pull_refresh(&s->area);
 	if (r < 0)
 		return problem_hint(p, r, "sbx apply --undo %s", s->area.name);
-	say_applied(s->area.name,
+	show_applied(s->area.name,
 		&(struct stage_result){.n_done = ap.n_done, .n_skipped = ap.n_skipped});
 	return area_save_known(&s->area, &p->err);
 }
@@ -224,7 +209,7 @@ static void free_parts(struct stage_parts *s)
 /* Continues or reverts an apply. */
 static int end_last(const char *ref, bool go_on, bool only_open, struct problem *p)
 {
-	CLEANUP(free_parts) struct stage_parts s = {.tell = warn_skipped};
+	CLEANUP(free_parts) struct stage_parts s = {.tell = show_skipped};
 	int r;
 
 	bundle_init(&s.bundle);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/client/tui/tui.h"
 #include "show.h"
 #include "src/sbx/review/review.h"
 #include "stage.h"
+#include "src/sbx/stage/screen/stage_screen.h"
 
 static const struct opt_def opts[] = {
 	{0, "list", NULL, "print the list of staged changes without diffs"},
@@ -11,6 +13,27 @@ static const struct opt_def opts[] = {
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
+
+static bool wants_screen(const struct opts *o, const struct stage_view *v)
+{
+	return v->n > 0 && !opts_has(o, "plain") && !opts_has(o, "json") && !opts_has(o, "list") &&
+	       tui_is_usable();
+}
+
+/* Returns 1 if something was applied. */
+static int use_screen(struct stage_view *v, struct problem *p)
+{
+	struct stage_result done;
+	int r = stage_screen_run(v, &p->err);
+
+	if (r <= 0)
+		return r;
+	r = stage_view_apply(v, show_skipped, &done, p);
+	if (r < 0)
+		return r;
+	show_applied(v->sandbox, &done);
+	return 1;
+}
 
 static int run_review(struct opts *o)
 {
@@ -26,10 +49,11 @@ static int run_review(struct opts *o)
 		return EXIT_OK;
 	}
 	if (r == 0)
-		r = show_view(&v, !opts_has(o, "list"), &p.err);
+		r = wants_screen(o, &v) ? use_screen(&v, &p)
+					: show_view(&v, !opts_has(o, "list"), &p.err);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (v.n > 0)
+	if (r == 0 && v.n > 0)
 		ui_note("Nothing was applied. To apply class plain: sbx apply --plain %s",
 			v.sandbox);
 	return EXIT_OK;
@@ -48,12 +72,13 @@ const struct verb verb_review = {
 		"believe, such as a Makefile or a Git hook. exec-bit, symlink, binary and huge are what they\n"
 		"say. git (below .git) and conflict (also changed on the host) are applied only by their\n"
 		"path. symlink-out, hidden, moving and special are never applied.\n\n"
+		"On a terminal, a full-screen view opens: select changes and apply them there; ? lists its\n"
+		"keys. Nothing is applied without a confirmation.\n\n"
 		"With --guard, shows the workspace files that run programs on the host (Makefile,\n"
 		"package.json, editor and CI configuration ...) and that a sandbox without --staged created\n"
 		"or changed: the program that runs each file, and the difference to its earlier content.\n"
 		"Also lists the writes that the guard denied. The list is kept until --done or until the\n"
-		"sandbox is removed. Files outside the list, such as source code, are not shown.\n"
-		"On a terminal, they are shown in a full-screen view; ? lists its keys.",
+		"sandbox is removed. Files outside the list, such as source code, are not shown.",
 	.examples = "  sbx review demo\n  sbx review --list demo\n  sbx review demo --guard\n"
 		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n",
 	.opts = opts,

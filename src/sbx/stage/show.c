@@ -60,6 +60,24 @@ int show_view(const struct stage_view *v, bool diffs, struct err *err)
 	return r;
 }
 
+/* ---- apply ---- */
+
+void show_skipped(const char *path, const char *why)
+{
+	ui_warning("skipped %s: %s", path, why);
+}
+
+void show_applied(const char *name, const struct stage_result *done)
+{
+	ui_done("Applied %zu change%s to the workspace of sandbox '%s'", done->n_done,
+		done->n_done == 1 ? "" : "s", name);
+	if (done->n_skipped)
+		ui_note("%zu skipped", done->n_skipped);
+	if (done->n_held)
+		ui_note("%zu not selected. They stay in the sandbox", done->n_held);
+	ui_note("To revert: sbx undo %s", name);
+}
+
 /* ---- JSON ---- */
 
 static json_t *item_to_json(const struct stage_change *item)

@@ -13,3 +13,6 @@
 /* `diffs`: with them. */
 int show_view(const struct stage_view *v, bool diffs, struct err *err) MUST_CHECK;
 void show_json(const struct stage_view *v);
+/* The result of an apply, and each change that was skipped in it. */
+void show_applied(const char *name, const struct stage_result *done);
+void show_skipped(const char *path, const char *why);
