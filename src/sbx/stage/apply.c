@@ -357,6 +357,7 @@ static void pick_steps(const struct plan *p, struct plan *ret)
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].wanted) {
 			ret->v[ret->n] = p->v[i];
+			ret->v[ret->n].notes = NULL;
 			ret->v[ret->n++].path = xstrdup(p->v[i].path);
 		}
 }

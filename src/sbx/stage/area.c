@@ -17,6 +17,7 @@
 #include "lib/client/api/sandbox.h"
 #include "lib/vm/share/place.h"
 #include "lib/rules/airlock/autorun.h"
+#include "src/sbx/stage/notes/notes.h"
 
 #define LOCK_MS 2000
 
@@ -211,7 +212,21 @@ int area_plan(const struct area *a, const struct bundle *b, struct plan *ret, st
 	int r = autorun_load(&list, err);
 
 	in.arg = list;
-	return r < 0 ? r : plan_make(&in, ret, err);
+	if (r == 0)
+		r = plan_make(&in, ret, err);
+	if (r == 0)
+		notes_find(a, b, list, ret);
+	return r;
+}
+
+int area_load_host(const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n)
+{
+	const char *base;
+	AUTO_CLOSE int dir = look_parent(a->roots[s->ws], s->path, &base);
+	AUTO_CLOSE int fd =
+		dir < 0 ? -1 : openat(dir, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -ENOENT : fd_load(fd, PLAN_HUGE, ret, ret_n);
 }
 
 char *area_show_path(const struct area *a, size_t ws, const char *path)

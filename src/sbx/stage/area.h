@@ -49,3 +49,6 @@ int area_plan(
 /* The path of a step for people: relative with one workspace, else absolute. The caller frees it.
  * Cleaned for a terminal. */
 char *area_show_path(const struct area *a, size_t ws, const char *path);
+/* The content of a file of the host, at most PLAN_HUGE bytes. */
+int area_load_host(
+	const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n) MUST_CHECK;

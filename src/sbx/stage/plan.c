@@ -25,12 +25,20 @@ struct making {
 
 static const char *const class_names[PLAN_N_CLASSES] = {
 	[PLAN_PLAIN] = "plain",
+	[PLAN_LOCKFILE] = "lockfile",
 	[PLAN_EXEC] = "exec-bit",
 	[PLAN_AUTORUN] = "autorun",
+	[PLAN_CI] = "ci",
+	[PLAN_CONTAINER] = "container",
+	[PLAN_DEPENDENCY] = "dependency",
+	[PLAN_SCRIPT] = "script-change",
+	[PLAN_UNICODE] = "unicode",
 	[PLAN_SYMLINK] = "symlink",
 	[PLAN_BINARY] = "binary",
 	[PLAN_LARGE] = "huge",
 	[PLAN_GIT] = "git",
+	[PLAN_CASE] = "case-clash",
+	[PLAN_SECRET] = "secret",
 	[PLAN_CONFLICT] = "conflict",
 	[PLAN_SYMLINK_OUT] = "symlink-out",
 	[PLAN_HIDDEN] = "hidden",
@@ -45,8 +53,10 @@ const char *plan_class_name(enum plan_class class)
 
 static void free_steps(struct steps *s)
 {
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
 		free(s->v[i].path);
+		free(s->v[i].notes);
+	}
 	free(s->v);
 	*s = (struct steps){0};
 }

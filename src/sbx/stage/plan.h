@@ -27,12 +27,20 @@ enum plan_kind { PLAN_DELETE, PLAN_RMDIR, PLAN_MKDIR, PLAN_PUT, PLAN_CHMOD, PLAN
 
 enum plan_class {
 	PLAN_PLAIN,
+	PLAN_LOCKFILE,	  /* exact versions of dependencies */
 	PLAN_EXEC,	  /* a file that becomes executable */
 	PLAN_AUTORUN,	  /* a program of the host runs or believes it */
+	PLAN_CI,	  /* autorun: a CI service runs it */
+	PLAN_CONTAINER,	  /* autorun: builds or configures a container */
+	PLAN_DEPENDENCY,  /* names a dependency or source that it did not name before */
+	PLAN_SCRIPT,	  /* another script of package.json */
+	PLAN_UNICODE,	  /* text that is not what it looks like */
 	PLAN_SYMLINK,	  /* a link inside the workspace */
 	PLAN_BINARY,	  /* not text */
 	PLAN_LARGE,	  /* above PLAN_HUGE */
 	PLAN_GIT,	  /* below .git: only by its path */
+	PLAN_CASE,	  /* a name that differs from another one in case only: only by its path */
+	PLAN_SECRET,	  /* has a credential of the vault: only by its path */
 	PLAN_CONFLICT,	  /* the host has changed it, too: only by its path */
 	PLAN_SYMLINK_OUT, /* a link out of the workspace: never applied, as all below */
 	PLAN_HIDDEN,	  /* a name of --hide */
@@ -49,6 +57,7 @@ struct plan_step {
 	struct look old, new; /* of new: type, mode, size, hash */
 	const struct bundle_entry *entry;
 	bool wanted;
+	char *notes; /* for people: "dependency: a, b"; NULL: none (notes.h) */
 };
 
 struct plan_input {

@@ -15,6 +15,8 @@ static void print_item(const struct stage_change *item)
 	if (item->old_mode != item->mode)
 		printf(" (mode %03o, was %03o)", (unsigned)item->mode, (unsigned)item->old_mode);
 	printf("\n");
+	if (item->notes)
+		printf("  %-12s          %s\n", "", item->notes);
 }
 
 static void print_sums(const struct stage_view *v)
@@ -88,6 +90,7 @@ static json_t *item_to_json(const struct stage_change *item)
 
 	(void)json_object_set_new(
 		o, "target", item->target ? json_string(item->target) : json_null());
+	(void)json_object_set_new(o, "notes", item->notes ? json_string(item->notes) : json_null());
 	return o;
 }
 

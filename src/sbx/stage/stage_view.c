@@ -54,6 +54,7 @@ static struct stage_change make_item(const struct area *a, struct plan_step *s)
 		.target = s->new.type == LOOK_LINK ? xstrdup(s->entry->link) : NULL,
 		.workspace = a->host[s->ws],
 		.class = plan_class_name(s->class),
+		.notes = s->notes,
 		.change = change_of(s),
 		.rule = rule_of(s->class),
 		.mode = s->new.mode,
@@ -132,16 +133,6 @@ void stage_view_done(struct stage_view *v)
 
 /* ---- diffs ---- */
 
-static int load_host(const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n)
-{
-	const char *base;
-	AUTO_CLOSE int dir = look_parent(a->roots[s->ws], s->path, &base);
-	AUTO_CLOSE int fd =
-		dir < 0 ? -1 : openat(dir, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-	return fd < 0 ? -ENOENT : fd_load(fd, TEXTDIFF_MAX_BYTES, ret, ret_n);
-}
-
 int stage_view_diff(const struct stage_view *v, const struct stage_change *item, textdiff_put *put,
 	void *arg, struct err *err)
 {
@@ -153,7 +144,7 @@ int stage_view_diff(const struct stage_view *v, const struct stage_change *item,
 	int r = 0;
 
 	if (s->old.type == LOOK_FILE && s->old.size <= PLAN_HUGE &&
-		load_host(&v->parts->area, s, &old, &n_old) == 0)
+		area_load_host(&v->parts->area, s, &old, &n_old) == 0)
 		x = (struct textdiff_side){.name = from, .text = slice_of(old, n_old)};
 	if (s->new.type == LOOK_FILE) {
 		r = bundle_load(&v->parts->bundle, s->entry, PLAN_HUGE + 1, &new, &n_new, err);

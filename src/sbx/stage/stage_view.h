@@ -28,6 +28,7 @@ struct stage_change {
 	char *target;	       /* of a symbolic link, else NULL */
 	const char *workspace; /* its host path */
 	const char *class;     /* "plain", "autorun" ... */
+	const char *notes;     /* "dependency: a, b", or NULL */
 	const char *change;    /* "new", "changed", "deleted" or "mode" */
 	enum stage_rule rule;
 	uint32_t mode, old_mode; /* equal: the mode does not change, or there is none */

@@ -121,6 +121,8 @@ static void write_facts(FILE *f, const struct stage_change *item)
 	if (item->old_mode != item->mode)
 		(void)fprintf(
 			f, "mode %03o, was %03o\n", (unsigned)item->mode, (unsigned)item->old_mode);
+	if (item->notes)
+		(void)fprintf(f, "%s\n", item->notes);
 	if (item->rule == STAGE_NEVER)
 		(void)fprintf(f, "Class %s is never applied.\n", item->class);
 	(void)fprintf(f, "\n");
