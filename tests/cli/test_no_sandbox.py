@@ -215,7 +215,7 @@ def test_diagnose(bare):
     assert {"CLI binary", "Helper programs", "qemu", "virtiofsd", "Virtualization",
             "User namespaces",
             "Subordinate ids", "Template", "Folders", "Free space", "Daemon", "Version match",
-            "Control groups", "Landlock", "KVM self-test"} <= set(names)
+            "Control groups", "Landlock", "Seccomp notification", "KVM self-test"} <= set(names)
     for c in d["checks"]:
         assert c["status"] in ("pass", "warn", "fail", "skip")
         assert c["status"] in ("pass", "skip") or c["hint"], c

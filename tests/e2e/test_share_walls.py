@@ -111,6 +111,18 @@ def test_a_planted_link_is_not_followed_at_start_and_resume(walls):
     assert f"{walls.ws}/data is a symbolic link now" in refused(walls)
 
 
+def test_a_kernel_without_seccomp_notification_starts_nothing():
+    rig = pathlib.Path(__file__).resolve().parents[1] / "rigs/no_notify.py"
+    with private(prefix=["/usr/bin/python3", str(rig)]) as env:
+        p = env.sbx("create", "shell", env.make_folder("w"), "--name", "old", check=False,
+                    timeout=START_SECONDS)
+        assert p.returncode == 1 and "the kernel has no seccomp notification\n" in p.stderr, p.stderr
+        assert p.stderr.endswith("  try: sbx diagnose\n") and env.ls() == []
+        rows = json.loads(env.sbx("diagnose", "--json", check=False).stdout)["checks"]
+        row = next(r for r in rows if r["name"] == "Seccomp notification")
+        assert row["status"] == "fail" and "actions_avail" in row["hint"]
+
+
 # -- the guard: what guest root cannot plant, what git can still do, and what the user sees of it ----
 
 class Guarded:

@@ -74,7 +74,8 @@ static void show_progress(const json_t *s)
 	ui_progress((unsigned)api_int(s, "progress"), text);
 }
 
-#define REMEDY "; create it: " /* lib/vm/share/place.c */
+#define REMEDY "; create it: "				   /* lib/vm/share/place.c */
+#define NO_NOTIFY "the kernel has no seccomp notification" /* lib/vm/share/share.c */
 
 /* The command that creates a missing workspace of this sandbox, when that is the reason; else NULL.
  * Nothing else in the reason is a command: it may be the words of a guest. */
@@ -94,7 +95,7 @@ static char *find_remedy(const json_t *s, const char *list, const char *why)
 }
 
 /* The command for a start that failed with the reason in *p: what creates a missing workspace of
- * `s`, else what prints the log. */
+ * `s`, what describes the missing feature of the kernel, else what prints the log. */
 static int hint_at_failure(const json_t *s, const char *log, struct problem *p)
 {
 	AUTO_FREE char *quoted = quote_sh(log);
@@ -102,6 +103,8 @@ static int hint_at_failure(const json_t *s, const char *log, struct problem *p)
 
 	if (!remedy)
 		remedy = find_remedy(s, "mounts", p->err.text);
+	if (!remedy && strstr(p->err.text, NO_NOTIFY))
+		return problem_hint(p, -EIO, "sbx diagnose");
 	if (!remedy)
 		return problem_hint(p, -EIO, "cat %s", quoted);
 	p->err.text[strlen(p->err.text) - strlen(REMEDY) - strlen(remedy)] = '\0';

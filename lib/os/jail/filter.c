@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "jail.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -313,6 +314,13 @@ int filter_install(const struct filter *f, bool listen)
 	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &f->prog);
 
 	return r < 0 ? -errno : (int)r;
+}
+
+bool jail_can_notify(void)
+{
+	uint32_t action = SECCOMP_RET_USER_NOTIF;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 void filter_done(struct filter *f)

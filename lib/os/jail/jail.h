@@ -125,6 +125,9 @@ static inline unsigned jail_full_at(unsigned nofile)
 int jail_spawn(
 	const struct jail_plan *plan, struct jail_child *ret_child, struct err *err) MUST_CHECK;
 
+/* Whether the kernel has seccomp notification, which jail_plan.notify_* needs. */
+bool jail_can_notify(void);
+
 /* Kills the child, waits for its end (at most JAIL_START_TIMEOUT_MS), closes its fds. */
 void jail_child_kill(struct jail_child *child);
 

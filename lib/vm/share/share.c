@@ -259,6 +259,14 @@ static int start_share(const struct share_config *cfg, const struct program *pro
 	return supervise_share(cfg, scaffold, s, err);
 }
 
+static int check_notify(const struct share_config *cfg, struct err *err)
+{
+	if ((cfg->guard.level == GUARD_OFF && !cfg->n_hide && !cfg->room) || jail_can_notify())
+		return 0;
+	return err_set(err, -EOPNOTSUPP,
+		"cannot share the workspaces: the kernel has no seccomp notification");
+}
+
 int share_start(const struct share_config *cfg, struct share *ret_share, struct err *err)
 {
 	CLEANUP(scaffold_done) struct scaffold scaffold = {0};
@@ -266,6 +274,8 @@ int share_start(const struct share_config *cfg, struct share *ret_share, struct 
 	struct program prog = {0};
 	int r = hide_check(cfg->hide, cfg->n_hide, err);
 
+	if (r == 0)
+		r = check_notify(cfg, err);
 	if (r == 0)
 		r = find_program(cfg->program, &prog, err);
 	if (r == 0 && cfg->locks && prog.flavour == FLAVOUR_RUST)

@@ -210,6 +210,19 @@ static void check_landlock(struct check *c)
 	check_hint(c, "cat /sys/kernel/security/lsm");
 }
 
+static void check_notify(struct check *c)
+{
+	if (jail_can_notify()) {
+		check_set(c, CHECK_PASS, "available");
+		return;
+	}
+	check_set(c, CHECK_FAIL, "not available");
+	check_detail(c,
+		"sandboxes do not start: the guard of workspaces requires the seccomp action "
+		"user_notif of Linux 5.9; a container can block it");
+	check_hint(c, "cat /proc/sys/kernel/seccomp/actions_avail");
+}
+
 #define SOCKET_UNIT \
 	SBX_SHAREDIR "/../../lib/systemd/user/sbxd.socket" /* as in data/units/meson.build */
 #define USE_UNIT "sbx daemon stop; systemctl --user enable --now sbxd.socket"
@@ -258,6 +271,7 @@ const struct check_row check_host_rows[] = {
 	{"Platform", "Subordinate ids", check_subuid},
 	{"Platform", "Open files", check_files},
 	{"Platform", "Landlock", check_landlock},
+	{"Platform", "Seccomp notification", check_notify},
 	{"Platform", "Control groups", check_cgroup},
 	{0},
 };
