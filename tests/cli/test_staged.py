@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sbx review, apply, undo and discard against the real sbxd; the changes of the sandbox are a stream
 that the test writes, well-formed or hostile."""
+import hashlib
 import io
 import json
 import os
@@ -122,6 +123,21 @@ def test_apply_by_class_and_by_path_and_undo(inst):
     assert "error: nothing to undo for sandbox 'demo'\n" in p.stderr
     # what sbx itself left there is no change of the host
     assert "conflict" not in inst.sbx("review", "--list", "demo", check=0).stdout
+
+
+def test_each_bundle_and_each_step_is_in_the_audit_log(inst):
+    create(inst)
+    send(inst, ("f/a.txt", F, "", b"reviewed\n"))
+    inst.sbx("review", "demo", check=0)
+    stage = next((inst.root / "state").rglob("sandboxes/*/stage"))
+    sha = hashlib.sha256((stage / "bundle/manifest").read_bytes()).hexdigest()
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    inst.sbx("undo", "demo", check=0)
+    log = b"".join(f.read_bytes() for f in sorted((inst.root / "state").rglob("audit/sbxd/*"))).decode()
+    rows = [json.loads(line) for line in log.splitlines() if '"stage-' in line]
+    assert [(r["action"], r["name"], r.get("count")) for r in rows] == [
+        ("stage-review", "demo", 2), ("stage-apply", "demo", 1), ("stage-undo", "demo", None)], log
+    assert [r.get("reason") for r in rows] == [f"bundle sha256 {sha}"] * 2 + [None]
 
 
 def test_only_the_reviewed_bundle_is_applied(inst):

@@ -172,6 +172,15 @@ int area_save_known(const struct area *a, struct err *err)
 	return known_save(&a->known, path, err);
 }
 
+int area_record(const struct area *a, const char *action, const struct bundle *b, size_t n,
+	struct problem *p)
+{
+	AUTO_JSON json_t *body = json_pack("{s:s, s:I, s:s*}", "action", action, "count",
+		(json_int_t)n, "sha256", b ? b->manifest : NULL);
+
+	return sandbox_call("POST", a->name, "/stage", body, API_TIMEOUT_MS, NULL, p);
+}
+
 /* ---- bundle and plan ---- */
 
 int area_bundle(const struct area *a, struct bundle *ret, struct problem *p)

@@ -246,17 +246,22 @@ static int put_manifest(const struct bundle *b, FILE *f)
 	return 0;
 }
 
-static int make_manifest(const struct bundle *b, char **ret, size_t *ret_n, struct err *err)
+static int make_manifest(struct bundle *b, char **ret, size_t *ret_n, struct err *err)
 {
+	uint8_t sha[SHA256_BYTES];
 	FILE *f = open_memstream(ret, ret_n);
 	int r = f ? put_manifest(b, f) : -ENOMEM;
 
 	if (f && fclose(f) != 0)
 		r = -ENOMEM;
-	return r < 0 ? err_errno(err, r, "cannot write the manifest") : 0;
+	if (r < 0)
+		return err_errno(err, r, "cannot write the manifest");
+	sha256(slice_of(*ret, *ret_n), sha);
+	hex_print(sha, sizeof(sha), b->manifest);
+	return 0;
 }
 
-int bundle_save(const struct bundle *b, const char *dir, struct err *err)
+int bundle_save(struct bundle *b, const char *dir, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/manifest", dir);
 	AUTO_FREE char *text = NULL;
@@ -266,7 +271,7 @@ int bundle_save(const struct bundle *b, const char *dir, struct err *err)
 	return r < 0 ? r : file_save(path, slice_of(text, n), err);
 }
 
-static int compare_manifest(const struct bundle *b, const char *dir, struct err *err)
+static int compare_manifest(struct bundle *b, const char *dir, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/manifest", dir);
 	AUTO_FREE char *have = NULL, *want = NULL;

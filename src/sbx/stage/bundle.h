@@ -35,6 +35,8 @@ struct bundle {
 	uint64_t n_bytes;
 	int fds[SPEC_MAX_WORKSPACES];
 	size_t n_ws;
+	char manifest[2 * SHA256_BYTES +
+		      1]; /* SHA-256 of the manifest, once it is saved or opened */
 };
 
 void bundle_init(struct bundle *b);
@@ -44,7 +46,7 @@ void bundle_done(struct bundle *b);
 /* Takes the stream over as the next workspace. */
 int bundle_add(struct bundle *b, int fd, struct err *err) MUST_CHECK;
 int bundle_seal(struct bundle *b, struct err *err) MUST_CHECK;
-int bundle_save(const struct bundle *b, const char *dir, struct err *err) MUST_CHECK;
+int bundle_save(struct bundle *b, const char *dir, struct err *err) MUST_CHECK;
 /* All streams of a saved bundle, sealed. */
 int bundle_open(struct bundle *b, const char *dir, struct err *err) MUST_CHECK;
 /* NULL: the bundle has no entry with this path. */

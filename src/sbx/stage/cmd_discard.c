@@ -22,6 +22,8 @@ static int discard_changes(struct area *a, struct problem *p)
 	if (r == 0)
 		r = sandbox_start(a->name, NULL, NULL, p);
 	if (r == 0)
+		r = area_record(a, "discard", NULL, 0, p);
+	if (r == 0)
 		r = pull_discard(a, p);
 	if (r == 0)
 		r = sandbox_call("POST", a->name, "/stop", NULL, SANDBOX_STOP_MS, NULL, p);

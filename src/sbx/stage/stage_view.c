@@ -207,6 +207,7 @@ int stage_view_apply(struct stage_view *v, void (*tell)(const char *path, const 
 {
 	struct stage_parts *s = v->parts;
 	size_t n = 0;
+	int r;
 
 	*ret = (struct stage_result){.n_held = s->plan.n};
 	s->tell = tell;
@@ -217,5 +218,6 @@ int stage_view_apply(struct stage_view *v, void (*tell)(const char *path, const 
 	if (n == 0)
 		return 0;
 	plan_want_parents(&s->plan);
-	return run_apply(s, ret, p);
+	r = area_record(&s->area, "apply", &s->bundle, n, p);
+	return r < 0 ? r : run_apply(s, ret, p);
 }

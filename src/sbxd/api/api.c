@@ -54,6 +54,7 @@ static api_fn *const calls[] = {
 	[API_AUDIT_PRUNE] = api_audit_prune,
 	[API_GUARD] = api_guard,
 	[API_GUARD_DONE] = api_guard_done,
+	[API_STAGE] = api_stage,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET and DELETE /v1/sandboxes/REF/guard: workspace files that the guest changed and that run on
- * the host, and writes that the guard denied. */
+ * the host, and writes that the guard denied. POST /v1/sandboxes/REF/stage: a record of what the
+ * command line does with staged changes. */
 #include <errno.h>
 #include <jansson.h>
 #include "api_internal.h"
@@ -97,4 +98,29 @@ void api_guard_done(struct sbxd *d, struct conn *c, const struct api_request *re
 		return;
 	api_watch_changed(d, row.spec.id);
 	conn_reply(d, c, 204, NULL);
+}
+
+void api_stage(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_ROW struct store_row row = {0};
+	AUTO_FREE char *reason = NULL;
+	struct api_stage_body body;
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE};
+	struct err err = {0};
+	int r = api_decode_stage(c->http.body, &body, &err);
+
+	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
+		return;
+	if (!row.spec.staged) {
+		api_fail(d, c, 409, "conflict", "the sandbox is not staged", "sbx ls");
+		return;
+	}
+	reason = body.sha256[0] ? xasprintf("bundle sha256 %s", body.sha256) : NULL;
+	e.action = body.action;
+	e.sandbox = row.spec.name;
+	e.reason = reason;
+	e.count = body.count;
+	r = journal_append(d, &e, &err);
+	if (api_succeeded(d, c, r, &err))
+		conn_reply(d, c, 204, NULL);
 }

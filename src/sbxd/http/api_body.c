@@ -188,6 +188,41 @@ int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct er
 	return r;
 }
 
+static bool is_stage_action(const char *text)
+{
+	static const char *const actions[] = {"review", "apply", "undo", "discard"};
+
+	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+		if (strcmp(text, actions[i]) == 0)
+			return true;
+	return false;
+}
+
+int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *err)
+{
+	static const char *const allowed[] = {"action", "sha256", "count", NULL};
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, allowed, &o, err);
+	const char *action = json_string_value(json_object_get(o, "action"));
+	const char *sha = json_string_value(json_object_get(o, "sha256"));
+	json_int_t count = json_integer_value(json_object_get(o, "count"));
+
+	*ret = (struct api_stage_body){0};
+	if (r < 0)
+		return r;
+	if (!action || !is_stage_action(action))
+		return err_set(err, -EINVAL, "action must be review, apply, undo or discard");
+	if (sha && (strlen(sha) != 64 || strspn(sha, "0123456789abcdef") != 64))
+		return err_set(err, -EINVAL, "sha256 must be 64 hexadecimal digits");
+	if (count < 0 || count > API_MAX_CHANGES)
+		return err_set(
+			err, -EINVAL, "count must be a whole number up to %d", API_MAX_CHANGES);
+	(void)snprintf(ret->action, sizeof(ret->action), "stage-%s", action);
+	(void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", sha ? sha : "");
+	ret->count = (uint64_t)count;
+	return 0;
+}
+
 /* ---- the policy ---- */
 
 /* A string of an object, on the heap; unchanged if it does not exist. */

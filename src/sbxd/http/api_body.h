@@ -15,7 +15,8 @@
 #include "lib/rules/spec/spec.h"
 
 #define API_MAX_STOP_MS 3600000
-#define API_MAX_RULES 64 /* of a new sandbox */
+#define API_MAX_CHANGES 16777216 /* of a staged sandbox */
+#define API_MAX_RULES 64	 /* of a new sandbox */
 
 /* Fields of a create in addition to the spec. */
 struct api_create_body {
@@ -42,6 +43,13 @@ struct api_secret {
 struct api_own_body {
 	char service[VAULT_MAX_NAME];
 	bool is_own;
+};
+
+/* The body of API_STAGE: what the command line does with the changes of a staged sandbox. */
+struct api_stage_body {
+	char action[16]; /* of the audit record: "stage-review" ... */
+	char sha256[65]; /* of the bundle's manifest; empty: none */
+	uint64_t count;	 /* of changes */
 };
 
 /* Loads a JSON object with fields of `allowed` only (ends with NULL; NULL: checked later). *ret
@@ -79,6 +87,7 @@ int api_parse_target(
 /* The `ports` of a body, at least one; on the heap. */
 int api_decode_ports(
 	struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err) MUST_CHECK;
+int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *err) MUST_CHECK;
 /* Exactly one of `label` and `undo`; with undo the label is empty. */
 int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err) MUST_CHECK;
 /* Optional body with `label`. */

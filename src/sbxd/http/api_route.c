@@ -51,6 +51,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
 	{API_HTTP_GET, "v1/sandboxes/:ref/guard", API_GUARD, false},
 	{API_HTTP_DELETE, "v1/sandboxes/:ref/guard", API_GUARD_DONE, false},
+	{API_HTTP_POST, "v1/sandboxes/:ref/stage", API_STAGE, true},
 	{API_HTTP_DELETE, "v1/templates/:ref", API_TEMPLATE_RM, false},
 	{API_HTTP_POST, "v1/templates/collect", API_TEMPLATE_COLLECT, false},
 	{API_HTTP_POST, "v1/audit/:ref/prune", API_AUDIT_PRUNE, false},

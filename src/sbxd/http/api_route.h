@@ -57,6 +57,7 @@ enum api_call {
 	API_AUDIT_PRUNE,
 	API_GUARD,
 	API_GUARD_DONE,
+	API_STAGE,
 	API_N_CALLS,
 };
 

@@ -51,6 +51,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 		(void)!api_decode_label(h->body, label, sizeof(label), &err);
 	if (call == API_REWIND)
 		(void)!api_decode_rewind(h->body, label, sizeof(label), &err);
+	if (call == API_STAGE)
+		(void)!api_decode_stage(h->body, &(struct api_stage_body){0}, &err);
 	if (call == API_OWN)
 		(void)!api_decode_own(h->body, &(struct api_own_body){0}, &err);
 	if (call == API_PORT_ADD)

@@ -135,6 +135,7 @@ static void calls_of_credentials_are_found(void **state)
 		{"POST /v1/secrets/unlock", "{\"passphrase\":\"x\"}", 400, 0, NULL},
 		{"GET /v1/sandboxes/demo/guard", "", 0, API_GUARD, "demo"},
 		{"DELETE /v1/sandboxes/demo/guard?total=0", "", 0, API_GUARD_DONE, "demo"},
+		{"POST /v1/sandboxes/demo/stage", "", 0, API_STAGE, "demo"},
 		{"DELETE /v1/sandboxes/demo/guard", "", 400, 0, NULL},
 		{"DELETE /v1/sandboxes/demo/guard?total=-1", "", 400, 0, NULL},
 		{"GET /v1/sandboxes/demo/guard?total=1", "", 400, 0, NULL},
