@@ -109,7 +109,7 @@ def test_run_refuses_what_is_fixed_and_names_a_command_that_works(inst):
         again = inst.sbx("run", "-d", "shell", ".", "--name", name, *args, env=AGENT, check=0)
         assert again.stdout == f"{name}\n", option
         if name != "box":
-            inst.sbx("rm", "-f", name, check=0)
+            inst.sbx("rm", "-f", "--discard", name, check=0)
 
 
 def test_run_refuses_a_workspace_that_is_shared_otherwise(inst):
@@ -121,7 +121,7 @@ def test_run_refuses_a_workspace_that_is_shared_otherwise(inst):
         assert p.returncode == 125 and says in p.stderr and p.stdout == "", (path, p.stderr)
         name = type_hint(inst, p).stdout.strip()
         assert name == "box-2" and get(inst, name)["workspaces"][0]["ro"] == path.endswith(":ro")
-        inst.sbx("rm", "-f", name, check=0)
+        inst.sbx("rm", "-f", "--discard", name, check=0)
     assert inst.sbx("run", "-d", "shell", ".", "--name", "box", check=0).stdout == "box\n"
 
 
@@ -260,20 +260,20 @@ def published_and_closed(inst):
 
 def removed_by_force(inst):
     inst.sbx("rm", "box", check=1)
-    inst.sbx("rm", "-f", "box", check=0)
+    inst.sbx("rm", "-f", "--discard", "box", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
 
 def removed_all(inst):
-    assert inst.sbx("rm", "-f", "--all", "box").returncode == 2
-    inst.sbx("rm", "-f", "--all", check=0)
+    assert inst.sbx("rm", "-f", "--discard", "--all", "box").returncode == 2
+    inst.sbx("rm", "-f", "--discard", "--all", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
 
 def removed_without_keeping(inst):
-    inst.sbx("rm", "-f", "--discard", "box", check=0)
+    inst.sbx("rm", "-f", "--discard", "--discard", "box", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
@@ -340,7 +340,7 @@ OTHERS = {
               "json": seen("ports", "box", "--json", out="[]")},
     "rm": {"force": removed_by_force, "all": removed_all,
            "discard": removed_without_keeping,
-           "history": seen("rm", "-f", "--history", "box", out="box")},
+           "history": seen("rm", "-f", "--discard", "--history", "box", out="box")},
 }
 
 

@@ -140,6 +140,22 @@ def test_each_bundle_and_each_step_is_in_the_audit_log(inst):
     assert [r.get("reason") for r in rows] == [f"bundle sha256 {sha}"] * 2 + [None]
 
 
+def test_rm_does_not_lose_changes_without_a_word(inst):
+    create(inst)
+    send(inst, ("f/a.txt", F, "", b"agent\n"), ("l/out", L, "/etc/passwd", b""))
+    p = inst.sbx("rm", "--force", "demo", check=1)
+    assert "sandbox 'demo' has 1 staged change that was not applied" in p.stderr
+    assert "try: sbx rm --discard --force demo" in p.stderr
+    text, status = on_terminal(inst, ["rm", "demo"], b"y\nn\n")
+    assert status == 1 and "1 staged change of sandbox 'demo' not applied. Discard?" in text, text
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    inst.sbx("rm", "--force", "demo", check=0)
+    inst.create("other", inst.work, "--staged")
+    send(inst, ("f/b.txt", F, "", b"agent\n"))
+    inst.sbx("rm", "--force", "--discard", "other", check=0)
+
+
 def test_only_the_reviewed_bundle_is_applied(inst):
     create(inst)
     send(inst, ("f/a.txt", F, "", b"reviewed\n"))
@@ -169,7 +185,7 @@ def test_directories_that_are_replaced_deleted_and_renamed(inst):
     inst.sbx("apply", "--all", "-y", "demo", check=0)
     assert (inst.work / "old/deep/x").exists() and os.listdir(inst.work / "src") == ["d.c"]
     inst.sbx("undo", "demo", check=0)
-    inst.sbx("rm", "-f", "demo", check=0)
+    inst.sbx("rm", "-f", "--discard", "demo", check=0)
     inst.create("demo", inst.work, "--staged")
     send(inst, ("x/old", F, "", b""), ("o/new", D, "", b""), ("o/new/deep", D, "", b""),
          ("f/new/deep/x", F, "", b"old/deep/x"), ("f/new/y", F, "", b"old/y"),

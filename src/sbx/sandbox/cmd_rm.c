@@ -6,13 +6,14 @@
 #include "lib/base/mem.h"
 #include "src/sbx/agent/agent.h"
 #include "src/sbx/clone/clone.h"
+#include "src/sbx/stage/stage.h"
 #include "lib/client/api/sandbox.h"
 #include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'f', "force", NULL, "do not prompt, and remove sandboxes with open sessions"},
 	{0, "all", NULL, "remove all sandboxes"},
-	{0, "discard", NULL, "do not keep commits of a clone that were not fetched"},
+	{0, "discard", NULL, "drop commits and staged changes that are not on the host"},
 	{0, "history", NULL, "also remove the agent's history for the workspace"},
 	{0},
 };
@@ -57,6 +58,8 @@ static int remove_one(const char *ref, const struct wish *w)
 	(void)fflush(stdout);
 	if (s && !w->discard)
 		r = clone_keep(s, &p);
+	if (s && !w->discard && r == 0)
+		r = stage_may_remove(s, !w->force, &p);
 	if (r == 0)
 		r = sandbox_remove(ref, w->force, &p);
 	if (r == -EBUSY && !p.hint[0])
@@ -177,7 +180,9 @@ const struct verb verb_rm = {
 		"unless --history is given.\n\n"
 		"Of a clone (sbx create --clone), commits that you have not fetched are kept in refs/sbx/NAME\n"
 		"of your repository. A stopped sandbox is started for that. --discard does neither. The\n"
-		"remote sandbox-NAME is removed.",
+		"remote sandbox-NAME is removed.\n\n"
+		"A sandbox with staged changes that were not applied is removed after a prompt, or with\n"
+		"--discard. A stopped one is started to look for them, unless --discard is given.",
 	.examples = "  sbx rm demo\n  sbx rm --force --all\n",
 	.opts = opts,
 	.max = 1024,

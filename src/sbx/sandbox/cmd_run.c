@@ -10,6 +10,7 @@
 #include "src/sbx/agent/agent.h"
 #include "src/sbx/review/review.h"
 #include "src/sbx/session/session.h"
+#include "src/sbx/stage/stage.h"
 #include "create.h"
 #include "existing.h"
 #include "lib/client/api/policy_api.h"
@@ -212,6 +213,8 @@ static int remove_after(const char *name)
 	if (r == 0)
 		r = clone_keep(s, &p);
 	if (r == 0)
+		r = stage_may_remove(s, true, &p);
+	if (r == 0)
 		r = sandbox_remove(name, true, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
@@ -303,6 +306,8 @@ static int run_all(struct opts *o)
 		review_note_removed(plan.name, began);
 	else if (!left)
 		review_note(plan.name, began);
+	if (!opts_has(o, "rm"))
+		stage_note(plan.name);
 	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
 		status = EXIT_OURS;
 	return status;

@@ -47,6 +47,48 @@ static int confirm_discard(const struct opts *o, const char *name, struct proble
 		       : err_set(&p->err, -ECANCELED, "nothing was discarded");
 }
 
+static size_t count_unapplied(const struct stage_view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++)
+		n += v->items[i].rule != STAGE_NEVER;
+	return n;
+}
+
+int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p)
+{
+	AUTO_STAGE_VIEW struct stage_view v = {0};
+	const char *name = api_str(sandbox, "name");
+	size_t n;
+	int r;
+
+	if (!json_is_true(json_object_get(sandbox, "staged")))
+		return 0;
+	r = stage_view_open(&v, name, true, p);
+	if (r < 0)
+		(void)err_wrap(&p->err, r, "cannot read the staged changes of sandbox '%s'", name);
+	n = count_unapplied(&v);
+	if (r == 0 && n > 0 &&
+		!(ask && ui_can_ask() &&
+			ui_confirm("%zu staged change%s of sandbox '%s' not applied. Discard?", n,
+				n == 1 ? "" : "s", name)))
+		r = err_set(&p->err, -ENOTEMPTY,
+			"sandbox '%s' has %zu staged change%s that %s not applied", name, n,
+			n == 1 ? "" : "s", n == 1 ? "was" : "were");
+	return r < 0 ? problem_hint(p, r, "sbx rm --discard %s%s", ask ? "" : "--force ", name) : 0;
+}
+
+void stage_note(const char *ref)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+
+	if (sandbox_get(ref, &s, &p) == 0 && json_is_true(json_object_get(s, "staged")))
+		ui_note("Changes stay in the sandbox. To see them: sbx review %s",
+			api_str(s, "name"));
+}
+
 static int run_discard(struct opts *o)
 {
 	AUTO_AREA struct area a = {.lock = -1};
