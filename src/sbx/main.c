@@ -40,6 +40,7 @@ const struct verb *const verb_table[] = {
 	&verb_update,
 	&verb_checkpoint,
 	&verb_rewind,
+	&verb_fork,
 	&verb_ports,
 	&verb_review,
 	&verb_apply,

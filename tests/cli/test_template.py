@@ -358,3 +358,74 @@ def test_a_step_that_ends_leaves_no_process_that_writes(tmp_path):
     assert done.returncode == 7
     time.sleep(1.5)
     assert not late.exists()
+
+
+# ---- forks ----
+
+def inspect(inst, name):
+    return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
+
+
+def own_rules(inst, name):
+    rules = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
+    return sorted(r["text"].rsplit(" for sandbox ", 1)[0] for r in rules
+                  if r["scope"] == f"sandbox:{name}")
+
+
+@pytest.fixture
+def source(base):
+    """A stopped sandbox with disks, a workspace, a port and rules."""
+    base.create("demo", ".", "--hide", ".env", "--guard", "strict", "-e", "WORD=one",
+                "--allow-network", "a.example", "--deny-network", "b.example", "-p", "8080")
+    base.sbx("stop", "demo", check=0)
+    give_disks(base, "demo")
+    return base
+
+
+def test_forks_share_layers_and_have_the_settings_of_their_source(source):
+    p = source.sbx("fork", "demo", "try", "--n", "2", check=0)
+    assert p.stdout == "Created sandbox 'try-1' from 'demo'\nCreated sandbox 'try-2' from 'demo'\n"
+    demo, one, two = (inspect(source, n) for n in ("demo", "try-1", "try-2"))
+    assert one["status"] == two["status"] == "running" and demo["status"] == "stopped"
+    for key in ("agent", "cpus", "memory", "disk", "accel", "workspaces", "hide", "guard", "env"):
+        assert one[key] == demo[key] and two[key] == demo[key], key
+    assert one["ports"] == [] and demo["ports"], "a host port has one sandbox"
+    assert own_rules(source, "try-1") == own_rules(source, "try-2") == own_rules(source, "demo")
+    assert own_rules(source, "demo") == ["allow network a.example", "deny network b.example"]
+    assert one["template_id"] == two["template_id"] != demo["template_id"]
+    assert one["id"] != two["id"]
+    assert list(listing(source)) == ["debian"], "the name of the layers is left"
+    layer = store(source) / one["template_id"] / "root.1.qcow2"
+    mine = source.root / "state/sbx/sandboxes" / demo["id"] / "root.1.qcow2"
+    assert os.stat(layer).st_ino == os.stat(mine).st_ino, "the layer was copied"
+
+
+def test_a_removed_source_or_fork_leaves_the_others_their_layers(source):
+    source.sbx("fork", "demo", "try", "--n", "2", check=0)
+    shared = inspect(source, "try-1")["template_id"]
+    source.sbx("rm", "-f", "demo", "try-2", check=0)
+    source.sbx("template", "rm", "-f", "debian", check=0)
+    assert ids(source) == [shared]
+    source.sbx("stop", "try-1", check=0)
+    source.sbx("start", "try-1", check=0)
+    source.sbx("rm", "-f", "try-1", check=0)
+    assert ids(source) == []
+
+
+@pytest.mark.parametrize("args, status, said", [
+    (("demo", "demo"), 1, "a sandbox named demo already exists"),
+    (("demo", "Bad/Name"), 2, "name"), (("gone", "x"), 1, "no sandbox named gone"),
+    (("demo", "x", "--n", "0"), 2, "invalid --n '0': expected 1 to 16"),
+    (("demo", "x", "--n", "17"), 2, "invalid --n '17'"), (("demo",), 2, "usage")])
+def test_a_wrong_fork_changes_nothing(source, args, status, said):
+    at = source.root / "state/sbx/sandboxes" / inspect(source, "demo")["id"]
+    assert said in source.sbx("fork", *args, check=status).stderr
+    assert not (at / "root.1.qcow2").exists() and ids(source) == [listing(source)["debian"]["id"]]
+
+
+def test_a_fork_that_does_not_start_leaves_no_template(source):
+    (source.libexec / "sbx-keeper").unlink()
+    assert source.sbx("fork", "demo", "new", check=1).stderr
+    assert list(listing(source)) == ["debian"]
+    assert [s["name"] for s in json.loads(
+        source.sbx("ls", "--json", check=0).stdout)["sandboxes"]] == ["demo"]

@@ -5,7 +5,8 @@
  * How      clone_check looks at the repository before the sandbox is created. clone_seed fills the
  *          clone in the running sandbox and adds the remote sandbox-NAME to the host repository.
  *          git runs remote_main for that remote (the program git-remote-sbx). clone_keep,
- *          clone_forget and clone_rename belong to `sbx rm` and `sbx rename`.
+ *          clone_forget, clone_rename and clone_fork belong to `sbx rm`, `sbx rename` and `sbx
+ *          fork`.
  * Trust    The host repository is the user's. Everything that the sandbox sends is hostile: see
  *          transfer.h and refs.h.
  * Owns     struct clone_want borrows its strings.
@@ -38,5 +39,7 @@ int clone_keep(const json_t *sandbox, struct problem *p) MUST_CHECK;
 void clone_forget(const json_t *sandbox);
 /* After a rename, with the old object. */
 void clone_rename(const json_t *sandbox, const char *to);
+/* A new sandbox has a copy of the clone: adds its remote. */
+void clone_fork(const json_t *sandbox, const char *name);
 /* The main of git-remote-sbx: REMOTE URL. */
 int remote_main(int argc, char **argv);

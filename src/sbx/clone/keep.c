@@ -192,3 +192,19 @@ void clone_rename(const json_t *sandbox, const char *to)
 	if (r < 0)
 		ui_warning("cannot rename the remote %s: %s", from, p.err.text);
 }
+
+void clone_fork(const json_t *sandbox, const char *name)
+{
+	const json_t *clone = json_object_get(sandbox, "clone");
+	AUTO_REPO struct repo repo = {0};
+	struct problem p = {0};
+	int r;
+
+	if (!clone)
+		return;
+	r = repo_open(api_str(clone, "host"), NULL, &repo, &p);
+	if (r == 0)
+		r = remote_add(&repo, name, &p);
+	if (r < 0)
+		ui_warning("cannot add the remote sandbox-%s: %s", name, err_text(&p.err, r));
+}

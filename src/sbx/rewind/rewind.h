@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rewind - checkpoints of a sandbox's disks, and the return to one.
+ * rewind - checkpoints of a sandbox's disks, the return to one, and forks.
  *
- * How      One cmd_<verb>.c per command, thin over the API. lasting.h and moved.h find what a
+ * How      One cmd_<verb>.c per command, thin over the API. A fork is a template without
+ *          a name, and sandboxes created from it. lasting.h and moved.h find what a
  *          rewind does not take back.
  * Trust    The user's arguments; replies of sbxd.
  * See      proto/PROTOCOL.api
@@ -11,4 +12,4 @@
 
 #include "src/sbx/verb/verb.h"
 
-extern const struct verb verb_checkpoint, verb_rewind;
+extern const struct verb verb_checkpoint, verb_fork, verb_rewind;
