@@ -138,9 +138,9 @@ static void start_colors(void)
 
 	if ((no && no[0]) || !has_colors() || start_color() == ERR || use_default_colors() == ERR)
 		return;
-	for (short i = 0; i < TUI_N_STYLES; i++)
+	for (int i = 0; i < TUI_N_STYLES; i++)
 		if (colors[i])
-			(void)init_pair(i, colors[i], -1);
+			(void)init_pair((short)i, colors[i], -1);
 }
 
 static int open_terminal(struct err *err)

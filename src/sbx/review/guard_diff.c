@@ -41,7 +41,7 @@ static void load_side(int dir, const char *path, struct side *ret)
 	AUTO_CLOSE int fd = dir < 0 ? -ENOENT : open_below(dir, path, O_RDONLY | O_NONBLOCK);
 	struct stat st;
 
-	ret->exists = fd >= 0 || fd != -ENOENT;
+	ret->exists = fd != -ENOENT;
 	if (fd == -ELOOP)
 		ret->fault = "is a symbolic link, or is reached through one";
 	else if (fd < 0 && fd != -ENOENT)
