@@ -177,17 +177,24 @@ def test_files_that_run_on_the_host_cannot_be_written(guarded):
                      and p.parent.name != ".git")]
 
 
-def test_work_with_git_is_not_disturbed(guarded):
-    assert guarded.try_all([
-        "git config --global --add safe.directory '*'",
-        "git config user.name me && git config user.email me@example.test",
-        "git add Makefile && git commit -qm one", "git checkout -q -b topic && git checkout -q main",
-        "git init -q nested && git -C nested commit -q --allow-empty -m x",
-        "git remote add origin https://example.test/a.git"]) and (
-            guarded.git("log", "--format=%an %s", "main") == "me one\n")
-    tree = ["git worktree add -q side && cd side && echo 1 > s && git add s && git commit -qm side",
-            "git worktree add -q gone && git worktree remove gone"]
-    assert guarded.try_all(tree) == tree
+WORK = [
+    "git config --global --add safe.directory '*'",
+    "git config user.name me && git config user.email me@example.test",
+    "git add Makefile && git commit -qm one", "git checkout -q -b topic && git checkout -q main",
+    "git init -q nested && git -C nested -c user.name=n -c user.email=n commit -q --allow-empty -m x",
+    "git remote add origin https://example.test/a.git",
+    "git checkout -q -b left && echo 1 > l && git add l && git commit -qm left",
+    "git checkout -q -b right main && echo 1 > r && git add r && git commit -qm right",
+    "git rebase -q left && test -e l && git checkout -q main && test ! -e l", "make",
+    "git worktree add -q side && cd side && echo 1 > s && git add s && git commit -qm side",
+    "git worktree add -q gone && git worktree remove gone",
+]
+
+
+def test_work_with_git_and_make_is_not_disturbed(guarded):
+    assert guarded.try_all(WORK) == WORK
+    assert guarded.git("log", "--format=%an %s", "main") == "me one\n"
+    assert guarded.git("log", "--format=%s", "right") == "right\nleft\none\n"
     assert guarded.git("-C", "side", "log", "--format=%s", "-1") == "side\n"
     assert guarded.git("-C", "side", "status", "--porcelain") == ""
     assert guarded.git("config", "remote.origin.url") == "https://example.test/a.git\n"

@@ -158,6 +158,7 @@ static void check_git(bool all)
 	git(W, "git clone -q --recurse-submodules https://example.org/new again");
 	git(W "new", "git gc -q; git tag v1; git stash list; git mv f h; git commit -qm move");
 	git(W, "git status --porcelain >/dev/null; git commit -q --allow-empty -m host");
+	git(W "sub", "printf 'all:\\n\\techo built >out\\n' >Makefile; make -s; test -s out");
 }
 
 static double seconds(void)
