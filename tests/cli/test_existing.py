@@ -260,20 +260,20 @@ def published_and_closed(inst):
 
 def removed_by_force(inst):
     inst.sbx("rm", "box", check=1)
-    inst.sbx("rm", "-f", "--discard", "box", check=0)
+    inst.sbx("rm", "-f", "box", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
 
 def removed_all(inst):
-    assert inst.sbx("rm", "-f", "--discard", "--all", "box").returncode == 2
-    inst.sbx("rm", "-f", "--discard", "--all", check=0)
+    assert inst.sbx("rm", "-f", "--all", "box").returncode == 2
+    inst.sbx("rm", "-f", "--all", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
 
 def removed_without_keeping(inst):
-    inst.sbx("rm", "-f", "--discard", "--discard", "box", check=0)
+    inst.sbx("rm", "-f", "--discard", "box", check=0)
     is_gone(inst, "box")
     box_of(inst)
 
@@ -340,7 +340,7 @@ OTHERS = {
               "json": seen("ports", "box", "--json", out="[]")},
     "rm": {"force": removed_by_force, "all": removed_all,
            "discard": removed_without_keeping,
-           "history": seen("rm", "-f", "--discard", "--history", "box", out="box")},
+           "history": seen("rm", "-f", "--history", "box", out="box")},
 }
 
 
