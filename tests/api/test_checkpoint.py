@@ -262,3 +262,43 @@ def test_rm_removes_what_was_set_aside(two):
     at = folder(two, "demo")
     assert two.call("DELETE", "/v1/sandboxes/demo?force=1")[0] == 204
     assert not at.exists()
+
+
+# -- remove ---------------------------------------------------------------------------------------
+
+def remove(d, name, label):
+    return d.call("DELETE", f"/v1/sandboxes/{name}/checkpoints?label={label}")
+
+
+def test_a_removed_checkpoint_names_the_layers_that_can_be_merged(two):
+    assert remove(two, "demo", "gone")[0] == 404
+    o = ok(remove(two, "demo", "c1"))
+    assert o["merge"] == {"root": [1], "docker": [1]} and o["dir"] == str(folder(two, "demo"))
+    assert labels(two, "demo") == ["c2"]
+    assert [r["action"] for r in records(two, "lifecycle")][-1] == "checkpoint-rm"
+    assert ok(remove(two, "demo", "c2"))["merge"] == {"root": [1], "docker": [1]}, (
+        "the highest layer has none to be merged with")
+
+
+def test_layers_that_an_undo_needs_are_not_merged(two):
+    rewind(two, "demo", label="c1")
+    for disk in ("root", "docker"):
+        (folder(two, "demo") / f"{disk}.2.qcow2").write_text("after the rewind")
+    assert ok(remove(two, "demo", "c1"))["merge"] == {"root": [], "docker": []}
+
+
+def test_a_checkpoint_of_a_running_sandbox_is_not_removed(d):
+    d.run("demo")
+    checkpoint(d, "demo")
+    status, o = remove(d, "demo", "c1")
+    assert status == 409 and o["error"]["hint"] == "sbx stop SANDBOX", o
+    assert labels(d, "demo") == ["c1"]
+    assert d.call("DELETE", "/v1/sandboxes/demo/checkpoints")[0] == 400
+
+
+def test_a_full_chain_names_the_oldest_checkpoint(d):
+    d.run("demo", "freeze-full")
+    (folder(d, "demo") / "checkpoints").write_text(json.dumps({"checkpoints": [ENTRY]}))
+    status, o = checkpoint(d, "demo")
+    assert status == 409, o
+    assert o["error"]["hint"] == "sbx stop SANDBOX && sbx checkpoint --rm a SANDBOX"

@@ -703,7 +703,7 @@ def test_checkpoints_are_created_and_listed(inst):
 @pytest.mark.parametrize("args, status, said", [
     (("checkpoint", "demo", "Bad"), 1, "invalid label"),
     (("checkpoint", "demo", "a\udcff"), 1, "not UTF-8"),
-    (("checkpoint", "--ls", "demo", "x"), 2, "--ls takes no LABEL"),
+    (("checkpoint", "--ls", "demo", "x"), 2, "take only SANDBOX"),
     (("checkpoint", "gone"), 1, "no sandbox named gone")])
 def test_a_wrong_checkpoint_is_refused(inst, args, status, said):
     inst.create("demo")

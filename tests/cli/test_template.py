@@ -429,3 +429,93 @@ def test_a_fork_that_does_not_start_leaves_no_template(source):
     assert list(listing(source)) == ["debian"]
     assert [s["name"] for s in json.loads(
         source.sbx("ls", "--json", check=0).stdout)["sandboxes"]] == ["demo"]
+
+
+# ---- removed checkpoints ----
+
+def content(inst, folder, disk, *layers):
+    """What a guest sees of a chain."""
+    sandbox = json.loads((folder / "about").read_text())
+    below = {"driver": "raw", "file": {"driver": "file", "filename": str(
+        store(inst) / sandbox["template_id"] / f"{disk}.img")}}
+    for layer in layers:
+        below = {"driver": "qcow2", "backing": below,
+                 "file": {"driver": "file", "filename": str(folder / layer)}}
+    out = inst.root / "flat"
+    subprocess.run(["qemu-img", "convert", "-U", "-O", "raw", "json:" + json.dumps(below), out],
+                   check=True)
+    return hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+def write(folder, top, *commands):
+    args = [a for c in commands for a in ("-c", c)]
+    subprocess.run(["qemu-io", "-f", "qcow2", *args, folder / top], check=True, capture_output=True)
+
+
+@pytest.fixture
+def deep(base):
+    """A stopped sandbox with the checkpoints c1 to c3 and a top, as qemu writes them."""
+    base.create("demo")
+    base.sbx("stop", "demo", check=0)
+    folder = give_disks(base, "demo")
+    (folder / "about").write_text(json.dumps(inspect(base, "demo")))
+    image = (folder / "root.qcow2").read_bytes(), (folder / "docker.qcow2").read_bytes()
+    for n, name in enumerate(("1.", "2.", "3.", "")):
+        for disk, data in zip(("root", "docker"), image):
+            (folder / f"{disk}.{name}qcow2").write_bytes(data)
+            # data, zeros over data of the base and of a layer, part of a cluster, a discard
+            write(folder, f"{disk}.{name}qcow2", f"write -P {n + 1} {n}M 128k",
+                  f"write -z {64 * n}k 64k", f"write -P {n + 9} {5000 + n}k 3k",
+                  f"discard {n + 3}M 64k")
+    entry = {"created_at": 1, "seq": 1, "bytes": 1, "pause_ms": 1}
+    (folder / "checkpoints").write_text(json.dumps({"checkpoints": [
+        {**entry, "label": f"c{n}", "layers": {"root": n, "docker": n}} for n in (1, 2, 3)]}))
+    base.folder = folder
+    return base
+
+
+def chain(inst, disk):
+    return [f"{disk}.{n}.qcow2" for n in (1, 2, 3)
+            if (inst.folder / f"{disk}.{n}.qcow2").exists()] + [f"{disk}.qcow2"]
+
+
+def test_a_removed_checkpoint_frees_a_layer_and_changes_no_content(deep):
+    before = {disk: {n: content(deep, deep.folder, disk, *chain(deep, disk)[:n])
+                     for n in (1, 2, 3, 4)} for disk in ("root", "docker")}
+    inode = os.stat(deep.folder / "root.2.qcow2").st_ino
+    os.link(deep.folder / "root.2.qcow2", deep.root / "of-a-template")
+    kept = (deep.root / "of-a-template").read_bytes()
+    p = deep.sbx("checkpoint", "--rm", "c1", "demo", check=0)
+    assert p.stdout == "Checkpoint 'c1' of sandbox 'demo' removed\n"
+    for disk in ("root", "docker"):
+        assert chain(deep, disk) == [f"{disk}.2.qcow2", f"{disk}.3.qcow2", f"{disk}.qcow2"]
+        for n in (1, 2, 3):
+            assert content(deep, deep.folder, disk, *chain(deep, disk)[:n]) == before[disk][n + 1]
+    assert os.stat(deep.folder / "root.2.qcow2").st_ino != inode
+    assert (deep.root / "of-a-template").read_bytes() == kept, "a shared layer was written"
+    deep.sbx("checkpoint", "--rm", "c2", "demo", check=0)
+    assert chain(deep, "root") == ["root.3.qcow2", "root.qcow2"]
+    assert content(deep, deep.folder, "root", "root.3.qcow2", "root.qcow2") == before["root"][4]
+    left = sorted(p.name for p in deep.folder.iterdir() if "qcow2" in p.name)
+    assert left == ["docker.3.qcow2", "docker.qcow2", "root.3.qcow2", "root.qcow2"]
+
+
+def test_a_merge_that_fails_changes_no_disk(deep):
+    before = content(deep, deep.folder, "root", *chain(deep, "root"))
+    broken = (deep.folder / "docker.2.qcow2")
+    broken.write_bytes(b"not an image")
+    p = deep.sbx("checkpoint", "--rm", "c1", "demo", check=1)
+    assert "cannot merge" in p.stderr, p.stderr
+    assert chain(deep, "docker")[:2] == ["docker.1.qcow2", "docker.2.qcow2"]
+    assert broken.read_bytes() == b"not an image"
+    assert content(deep, deep.folder, "root", *chain(deep, "root")) == before
+
+
+def test_a_wrong_removal_is_refused(deep):
+    for args, status, said in (
+            (("--rm", "gone", "demo"), 1, "no checkpoint 'gone'"),
+            (("--rm", "c1", "demo", "x"), 2, "take only SANDBOX"),
+            (("--rm", "c1", "--ls", "demo"), 2, "take only SANDBOX")):
+        p = deep.sbx("checkpoint", *args, check=status)
+        assert said in p.stderr and "try:" in p.stderr, p.stderr
+    assert len(chain(deep, "root")) == 4

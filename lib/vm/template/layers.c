@@ -8,6 +8,7 @@
 #include "lib/base/fs/dir.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "template_internal.h"
 
 char *layers_path(const char *dir, enum template_disk disk, unsigned n)
 {
@@ -59,6 +60,11 @@ int layers_find(const char *dir, enum template_disk disk, struct layers *ret)
 	if (ret->n)
 		qsort(ret->number, ret->n, sizeof(ret->number[0]), by_number);
 	return 0;
+}
+
+int layers_copy(const char *from, const char *to, struct err *err)
+{
+	return template_copy(from, to, err);
 }
 
 unsigned layers_last(const struct layers *l)

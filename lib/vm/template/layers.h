@@ -25,5 +25,7 @@ struct layers {
 char *layers_path(const char *dir, enum template_disk disk, unsigned n);
 /* -EMLINK if there are more than LAYERS_MAX. No directory: none. */
 int layers_find(const char *dir, enum template_disk disk, struct layers *ret) MUST_CHECK;
+/* A new file with the same content; it shares or skips blocks where that is possible. */
+int layers_copy(const char *from, const char *to, struct err *err) MUST_CHECK;
 /* The highest number; 0: none. */
 unsigned layers_last(const struct layers *l);

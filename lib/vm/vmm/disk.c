@@ -231,6 +231,31 @@ int disk_flatten(const char *const *files, size_t n, const char *out, struct err
 	return r;
 }
 
+int disk_merge(
+	const char *const *files, size_t n, const char *lower, const char *upper, struct err *err)
+{
+	AUTO_FREE char *chain = chain_json(n + 2), *image = xasprintf("json:%s", chain);
+	const char *argv[] = {"qemu-img", "commit", "-q", "-d", image, NULL};
+	char places[VMM_MAX_LAYERS][16], said[MAX_COMPLAINT] = "";
+	struct args a = {};
+	int r;
+
+	if (n == 0 || n + 2 > VMM_MAX_LAYERS)
+		return err_set(err, -EINVAL, "invalid disk: it has too many files");
+	for (size_t i = 0; i < n + 2; i++) {
+		const char *from = i < n ? files[i] : i == n ? lower : upper;
+
+		(void)snprintf(places[i], sizeof(places[i]), "/disk/%zu", i);
+		a.mounts[a.n_mounts++] = (struct jail_mount){
+			.from = from, .to = places[i], .flags = i < n ? 0 : JAIL_MOUNT_RW};
+	}
+	r = run_jailed(argv, &a, lower, said, sizeof(said), DISK_TIMEOUT_MS, err);
+	if (r > 0)
+		r = err_set(err, -EIO, "cannot merge two layers of a disk: %s",
+			*said ? said : "qemu-img failed");
+	return r;
+}
+
 int disk_wait_free(const char *path, uint64_t ms, struct err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -35,6 +35,11 @@ int disk_chain_size(
  * `out`; in the jail, with these files only, which a running qemu may have open. -ENOSPC when less
  * than DISK_MIN_FREE would be left. */
 int disk_flatten(const char *const *files, size_t n, const char *out, struct err *err) MUST_CHECK;
+/* Writes what the qcow2 file `upper` holds into the qcow2 file `lower` below it; in the jail. The
+ * chain files[0..n) is below both and is not changed. `upper` must be a copy: qemu-img opens it for
+ * writing. */
+int disk_merge(const char *const *files, size_t n, const char *lower, const char *upper,
+	struct err *err) MUST_CHECK;
 /* Waits until no qemu has the image locked: one that was killed gives its memory back first, which
  * takes a moment. -EBUSY after that many ms. */
 int disk_wait_free(const char *path, uint64_t ms, struct err *err) MUST_CHECK;

@@ -8,12 +8,14 @@
 #include "lib/client/cli/form.h"
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
+#include "merge.h"
 #include "rewind.h"
 
 #define CHECKPOINT_MS 70000
 
 static const struct opt_def opts[] = {
 	{0, "ls", NULL, "list the checkpoints of the sandbox"},
+	{0, "rm", "LABEL", "remove a checkpoint of a stopped sandbox and merge its layers"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
@@ -81,18 +83,37 @@ static int create_one(const char *ref, const char *label, bool json, struct prob
 	return 0;
 }
 
+static int remove_one(const char *ref, const char *label, struct problem *p)
+{
+	AUTO_FREE char *quoted = api_quote(label);
+	AUTO_FREE char *tail = xasprintf("/checkpoints?label=%s", quoted);
+	AUTO_JSON json_t *answer = NULL;
+	int r = sandbox_call("DELETE", ref, tail, NULL, API_TIMEOUT_MS, &answer, p);
+
+	if (r == 0)
+		r = merge_layers(answer, p);
+	ui_progress_end();
+	if (r == 0)
+		printf("Checkpoint '%s' of sandbox '%s' removed\n", label, ref);
+	return r;
+}
+
 static int run_checkpoint(struct opts *o)
 {
 	const char *ref = o->args.v[0], *label = o->args.n == 2 ? o->args.v[1] : NULL;
+	const char *rm = opts_value(o, "rm");
 	bool json = opts_has(o, "json");
 	struct problem p = {0};
 	int r;
 
-	if (opts_has(o, "ls") && label) {
-		(void)err_set(&p.err, -EINVAL, "--ls takes no LABEL");
+	if ((opts_has(o, "ls") || rm) && (label || (opts_has(o, "ls") && rm))) {
+		(void)err_set(&p.err, -EINVAL, "--ls and --rm LABEL take only SANDBOX");
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "checkpoint"));
 	}
-	r = opts_has(o, "ls") ? list_all(ref, json, &p) : create_one(ref, label, json, &p);
+	if (rm)
+		r = remove_one(ref, rm, &p);
+	else
+		r = opts_has(o, "ls") ? list_all(ref, json, &p) : create_one(ref, label, json, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -100,13 +121,14 @@ const struct verb verb_checkpoint = {
 	.name = "checkpoint",
 	.group = "sandboxes",
 	.args = "SANDBOX [LABEL]",
-	.summary = "create or list checkpoints of a sandbox",
+	.summary = "create, list or remove checkpoints of a sandbox",
 	.about =
 		"Keeps the current contents of the disks as a checkpoint. The file systems are consistent,\n"
 		"and the sandbox keeps running. A checkpoint uses disk space only for data that is changed\n"
 		"later. Default for LABEL: c1, c2 and so on. Memory and workspaces are not part of it.",
 	.examples = "  sbx checkpoint demo before-upgrade\n"
-		    "  sbx checkpoint --ls demo\n",
+		    "  sbx checkpoint --ls demo\n"
+		    "  sbx checkpoint --rm before-upgrade demo\n",
 	.opts = opts,
 	.min = 1,
 	.max = 2,

@@ -2,8 +2,8 @@
 /*
  * rewind - checkpoints of a sandbox's disks, the return to one, and forks.
  *
- * How      One cmd_<verb>.c per command, thin over the API. A fork is a template without
- *          a name, and sandboxes created from it. lasting.h and moved.h find what a
+ * How      One cmd_<verb>.c per command, thin over the API. A fork is a template without a name,
+ *          and sandboxes created from it. merge.h merges layers, lasting.h and moved.h find what a
  *          rewind does not take back.
  * Trust    The user's arguments; replies of sbxd.
  * See      proto/PROTOCOL.api

@@ -48,6 +48,7 @@ static api_fn *const calls[] = {
 	[API_CHECKPOINT] = api_checkpoint,
 	[API_CHECKPOINTS] = api_checkpoints,
 	[API_REWIND] = api_rewind,
+	[API_CHECKPOINT_RM] = api_checkpoint_rm,
 	[API_OWN] = api_own,
 	[API_TEMPLATE_RM] = api_template_rm,
 	[API_TEMPLATE_COLLECT] = api_template_collect,

@@ -67,9 +67,17 @@ static int add_checkpoint(
 static void fail_frozen(struct sbxd *d, struct conn *c, const struct keeper_frozen *f)
 {
 	bool is_state = f->code == -EMLINK || f->code == -EBUSY;
+	static struct checkpoints list;
+	AUTO_FREE char *hint = NULL;
 
+	if (f->code == -EMLINK && checkpoints_load(c->wait_id, &list, NULL) == 0 && list.n)
+		hint = xasprintf(
+			"sbx stop SANDBOX && sbx checkpoint --rm %s SANDBOX", list.v[0].label);
 	api_fail(d, c, is_state ? 409 : 503, "not-frozen",
-		f->text[0] ? f->text : strerror(-f->code), NULL);
+		hint	     ? "the disks have the maximum number of layers"
+		: f->text[0] ? f->text
+			     : strerror(-f->code),
+		hint);
 }
 
 void api_checkpoint_frozen(
@@ -159,6 +167,78 @@ void api_checkpoints(struct sbxd *d, struct conn *c, const struct api_request *r
 	o = checkpoints_encode(&list);
 	json_object_set_new(o, "sandbox", json_string(row.spec.name));
 	api_reply_json(d, c, 200, o);
+}
+
+/* The layers that may be merged with the next one. */
+static json_t *mergeable_layers(const char *dir, const struct checkpoints *list)
+{
+	json_t *o = json_object();
+
+	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
+		json_t *numbers = json_array();
+		struct layers l;
+
+		if (layers_find(dir, i, &l) < 0)
+			l.n = 0;
+		for (size_t k = 0; k + 1 < l.n; k++)
+			if (checkpoints_may_merge(list, i, l.number[k]))
+				json_array_append_new(numbers, json_integer(l.number[k]));
+		json_object_set_new(o, template_disk_name(i), numbers);
+	}
+	return o;
+}
+
+static int remove_checkpoint(struct sbxd *d, const struct spec *spec, const char *label,
+	struct checkpoints *list, struct err *err)
+{
+	AUTO_FREE char *reason = xasprintf("checkpoint %.40s", label);
+	struct journal_entry e = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = "checkpoint-rm",
+		.sandbox = spec->name,
+		.reason = reason};
+	AUTO_CLOSE int fd = api_hold_stopped(spec->id, err);
+	struct checkpoint *c;
+	int r = fd < 0 ? fd : checkpoints_load(spec->id, list, err);
+
+	if (r < 0)
+		return r;
+	c = checkpoints_find(list, label);
+	if (!c)
+		return err_set(err, -ENOENT, "no checkpoint '%.40s'", label);
+	r = journal_append(d, &e, err);
+	if (r < 0)
+		return r;
+	memmove(c, c + 1, (size_t)(list->v + list->n - (c + 1)) * sizeof(*c));
+	list->n--;
+	return checkpoints_save(spec->id, list, err);
+}
+
+/* sbx merges the layers: that takes longer than sbxd may wait. */
+void api_checkpoint_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	static struct checkpoints list;
+	AUTO_FREE char *dir = NULL, *hint = NULL;
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	int r;
+
+	if (!api_find(d, c, req->ref, &row))
+		return;
+	hint = xasprintf("sbx checkpoint --ls %s", row.spec.name);
+	if (keeper_find(d, row.spec.id)) {
+		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
+		return;
+	}
+	r = remove_checkpoint(d, &row.spec, req->label, &list, &err);
+	if (r == -ENOENT) {
+		api_fail(d, c, 404, "not-found", err.text, hint);
+	} else if (api_succeeded(d, c, r, &err)) {
+		dir = paths_get(PATHS_STATE, "sandboxes/%s", row.spec.id);
+		api_reply_json(d, c, 200,
+			json_pack("{s:s,s:s,s:o,s:o}", "template", row.spec.template, "template_id",
+				row.spec.template_id, "dir", api_text(dir), "merge",
+				mergeable_layers(dir, &list)));
+	}
 }
 
 static int rewind_stopped(

@@ -69,6 +69,6 @@ api_fn api_secret_scan;
 api_fn api_services, api_own;
 api_fn api_ports, api_port_add, api_port_rm;
 api_fn api_freeze, api_template_rm, api_template_collect;
-api_fn api_checkpoint, api_checkpoints, api_rewind;
+api_fn api_checkpoint, api_checkpoints, api_checkpoint_rm, api_rewind;
 api_fn api_audit_prune;
 api_fn api_guard, api_guard_done, api_stage;

@@ -171,3 +171,11 @@ void checkpoints_next_label(struct checkpoints *l, char ret[CHECKPOINTS_MAX_LABE
 		(void)snprintf(ret, CHECKPOINTS_MAX_LABEL + 1, "c%u", ++n);
 	while (checkpoints_find(l, ret));
 }
+
+bool checkpoints_may_merge(const struct checkpoints *l, enum template_disk disk, unsigned number)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].layer[disk] == number)
+			return false;
+	return !l->has_aside || l->keep[disk] != number;
+}

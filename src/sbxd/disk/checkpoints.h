@@ -53,4 +53,7 @@ bool checkpoints_decode(const json_t *o, struct checkpoints *ret);
 struct checkpoint *checkpoints_find(struct checkpoints *l, const char *label);
 /* The first unused of c1, c2 ... */
 void checkpoints_next_label(struct checkpoints *l, char ret[CHECKPOINTS_MAX_LABEL + 1]);
+/* Whether a layer and the next one may become one file: no checkpoint and no undo needs the state
+ * between them. */
+bool checkpoints_may_merge(const struct checkpoints *l, enum template_disk disk, unsigned number);
 json_t *checkpoints_to_json(const struct checkpoint *c);

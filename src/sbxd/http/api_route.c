@@ -47,6 +47,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/freeze", API_FREEZE, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/checkpoints", API_CHECKPOINT, true},
 	{API_HTTP_GET, "v1/sandboxes/:ref/checkpoints", API_CHECKPOINTS, false},
+	{API_HTTP_DELETE, "v1/sandboxes/:ref/checkpoints", API_CHECKPOINT_RM, false},
 	{API_HTTP_POST, "v1/sandboxes/:ref/rewind", API_REWIND, true},
 	{API_HTTP_POST, "v1/sandboxes/:ref/own", API_OWN, true},
 	{API_HTTP_GET, "v1/sandboxes/:ref/guard", API_GUARD, false},
@@ -189,6 +190,7 @@ static const struct query queries[] = {
 		"a number of bytes"},
 	{API_AUDIT_PRUNE, "dry", take_flag, AT(dry), 0, 0, NULL},
 	{API_GUARD_DONE, "total", take_total, AT(total), 0, UINT32_MAX, "a number of files"},
+	{API_CHECKPOINT_RM, "label", take_string, AT(label), 0, 0, NULL},
 	{API_PORT_RM, "host_ip", take_string, AT(host_ip), 0, 0, NULL},
 	{API_PORT_RM, "host_port", take_number, AT(host_port), PORT},
 	{.call = API_PORT_RM, .key = "protocol", .take = take_protocol},
@@ -220,6 +222,8 @@ static int take_query(const struct api_http *h, struct api_request *req, struct 
 		return err_set(err, 400, "missing sandbox_port");
 	if (req->call == API_GUARD_DONE && !req->has_total)
 		return err_set(err, 400, "missing total");
+	if (req->call == API_CHECKPOINT_RM && !req->label)
+		return err_set(err, 400, "missing label");
 	if (req->call == API_AUDIT_PRUNE && !req->before_ms == !req->has_keep)
 		return err_set(err, 400, "expected one of before_ms and keep_bytes");
 	return 0;

@@ -51,6 +51,7 @@ enum api_call {
 	API_CHECKPOINT,
 	API_CHECKPOINTS,
 	API_REWIND,
+	API_CHECKPOINT_RM,
 	API_OWN,
 	API_TEMPLATE_RM,
 	API_TEMPLATE_COLLECT,
@@ -75,6 +76,8 @@ struct api_request {
 	const char *target, *resource, *sandbox; /* NULL: not given */
 	bool has_effect;
 	enum rule_effect effect;
+
+	const char *label; /* of a checkpoint */
 
 	const char *control; /* of a scan; NULL: none */
 
