@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import pytest
-from installation import private
+from installation import Sandbox, private
 
 SAVE_SECONDS = 2  # beside the copy and the checksum of what is saved, which depend on the machine
 PAUSE_SECONDS = 5  # of the guest, whatever is saved
@@ -215,6 +215,34 @@ def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
     assert images_with(first, canary) == [n.replace(".qcow2", ".aside.qcow2") for n in had]
     held = {identity(s) for s in open_files(first.pids()["qemu"]).values()}
     assert held and not held & {identity(p.stat()) for p in first.state.glob("*.aside*.qcow2")}
+
+
+def fork(own, first, n):
+    """Forks of `first` with what each of them is."""
+    own.sbx("fork", "first", "try", "--n", n, timeout=n * 150)
+    boxes = [Sandbox(own, f"try-{i}") for i in range(1, n + 1)]
+    who = [box.guest("hostname; cat /etc/machine-id").split() for box in boxes]
+    assert [w[0] for w in who] == [box.name for box in boxes]
+    for values in zip(*who):
+        assert len(set(values)) == n, values
+    assert first.machine_id not in [w[1] for w in who]
+    for box in boxes:
+        assert box.guest("cat /root/early") == "in the checkpoint"
+        box.guest(f"echo {box.name} >/root/early; sync")
+    return boxes
+
+
+def test_forks_are_somebody_else_and_change_only_themselves(own, first):
+    boxes = fork(own, first, 2)
+    assert [box.guest("cat /root/early") for box in boxes] == ["try-1", "try-2"]
+    assert first.guest("cat /root/early") == "in the checkpoint"
+    for box in boxes:
+        box.rm()
+
+
+def test_long_four_forks_are_four_machines(own, first):
+    for box in fork(own, first, 4):
+        box.rm()
 
 
 def test_the_first_still_works_after_a_restart_on_its_layers(first):
