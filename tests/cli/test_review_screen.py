@@ -2,6 +2,7 @@
 """The full-screen view of `sbx review`, on a real terminal (tmux)."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -92,6 +93,17 @@ def test_files_are_on_the_left_and_the_difference_on_the_right(box):
         assert "2 changed files run programs on the host" in shown and "Denied (1)" not in shown
         assert t.wait_end() == 0 and is_restored(box)
     assert (box.guard.dir / "dirty").exists()
+
+
+def test_no_text_is_black(box):
+    """Headings were black, because their pair of colours was not set."""
+    with screen(box) as t:
+        t.wait_for("new: all")
+        shown = t.tmux("capture-pane", "-p", "-e", "-t", "t")
+        assert "New (1)" in shown and "\x1b[1m" in shown
+        assert not re.search(r"\x1b\[(\d+;)*30[;m]", shown), shown
+        t.type("q")
+        t.wait_for("END 0")
 
 
 def test_done_forgets_the_list_after_a_yes(box):

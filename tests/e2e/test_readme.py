@@ -102,5 +102,6 @@ def test_every_other_command_of_the_readme_succeeds(env):
         status, output = run(env, command)
         assert status == 0, f"{command}: exit status {status}\n{output}"
     assert (env.project / "out/file").read_text() == "made\n"
-    assert [s["name"] for s in env.ls()] == ["claude-project"]
+    assert sorted(s["name"] for s in env.ls()) == ["claude-project", "fix"]
+    assert not (env.project / "notes.txt").exists()  # reverted
     assert "my-tools" in env.sbx("template", "ls", "-q").stdout.split()

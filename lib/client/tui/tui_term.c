@@ -138,9 +138,9 @@ static void start_colors(void)
 
 	if ((no && no[0]) || !has_colors() || start_color() == ERR || use_default_colors() == ERR)
 		return;
-	for (int i = 0; i < TUI_N_STYLES; i++)
-		if (colors[i])
-			(void)init_pair((short)i, colors[i], -1);
+	/* A pair that is not set would be black. */
+	for (int i = 1; i < TUI_N_STYLES; i++)
+		(void)init_pair((short)i, colors[i] ? colors[i] : (short)-1, -1);
 }
 
 static int open_terminal(struct err *err)
