@@ -20,7 +20,7 @@
 #define HOST NET_RIG_HOST
 #define MAX_LINES 16
 #define MAX_EXCHANGES 256
-#define CLIENT_MS 30000
+#define CLIENT_MS 60000
 /* No more than this is read from a client before the wire has forwarded it. */
 #define MAX_AHEAD 262144
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include "lib/base/clock.h"
 
 #define END_STREAM 1
 #define END_HEADERS 4
@@ -61,10 +62,19 @@ static void send_get(struct h2_rig *r, uint32_t id)
 	send_head(r, id, END_STREAM);
 }
 
+static uint64_t began_ms;
+
+/* The limit is a rate: a flood that a slow machine sends for seconds may ask more often. */
+static uint64_t most_asked(void)
+{
+	return 2 * H2_JUNK_BURST + H2_JUNK_PER_S * (clock_mono_ms() - began_ms) / 1000;
+}
+
 static struct h2_rig *new_raw(void)
 {
 	struct h2_rig *r = h2_rig_new(false);
 
+	began_ms = clock_mono_ms();
 	h2_rig_preface(r);
 	h2_rig_turn(r);
 	return r;
@@ -95,7 +105,7 @@ static void rapid_reset(void **state)
 			h2_rig_turn(r);
 		assert_true(r->e.net->n_conns <= H2_MAX_STREAMS + NET_ASKS);
 	}
-	assert_in_range(r->n_asked, 1, 2 * H2_JUNK_BURST);
+	assert_in_range(r->n_asked, 1, most_asked());
 	must_be_over(r);
 }
 
@@ -139,7 +149,7 @@ static void made_to_reset(void **state)
 			h2_rig_turn(r);
 			assert_true(r->e.net->n_conns <= H2_MAX_STREAMS + NET_ASKS);
 		}
-		assert_in_range(r->n_asked, 1, 2 * H2_JUNK_BURST);
+		assert_in_range(r->n_asked, 1, most_asked());
 		must_be_over(r);
 	}
 }
@@ -155,7 +165,7 @@ static void refused_bodies(void **state)
 		send_head(r, 2 * i + 1, 0);
 		h2_rig_turn(r);
 	}
-	assert_in_range(r->n_asked, 1, 2 * H2_JUNK_BURST);
+	assert_in_range(r->n_asked, 1, most_asked());
 	must_be_over(r);
 }
 
