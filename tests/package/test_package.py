@@ -139,12 +139,15 @@ def programs():
     return set(re.findall(r'"([\w-]+)"', re.search(r"PROGRAMS = \((.*?)\)", text, re.S).group(1)))
 
 
+LISTS = ("policies", "services", "agents", "airlock")  # of data/: files without directories
+
+
 def test_contents(unpacked):
     files = {str(p.relative_to(unpacked)) for p in unpacked.rglob("*") if not p.is_dir()}
     helpers = {f"usr/libexec/sbx/{name}" for name in programs() - {"sbx", "git-remote-sbx"}}
     recipe = {f"usr/libexec/sbx/{p.relative_to(TREE)}" for p in (TREE / "image").rglob("*")
               if p.is_file() and p.name not in ("README", "meson.build")}
-    data = {f"usr/share/sbx/{p.parent.name}/{p.name}" for part in ("policies", "services", "agents")
+    data = {f"usr/share/sbx/{p.parent.name}/{p.name}" for part in LISTS
             for p in (TREE / "data" / part).iterdir()
             if p.name != "meson.build"}
     data |= {f"usr/share/sbx/{p.relative_to(TREE / 'data')}" for part in ("probes", "prove")
@@ -204,7 +207,7 @@ def test_depends(deb):
         (asked, depends))
     assert not re.search(r"gtk|gnome|qemu-system-gui",
                          fields.replace("Suggests: bash-completion, gnome-keyring", ""))
-    assert re.search(r"^Recommends: skopeo, umoci$", fields, re.M)
+    assert re.search(r"^Recommends: git, skopeo, umoci$", fields, re.M)
 
 
 def test_what_is_linked_statically_is_named(deb):
