@@ -137,12 +137,12 @@ static char *list_refs(
 /* As root: the place may be below directories that do not exist yet. */
 static int make_place(const struct transfer *pl, struct problem *p)
 {
-	AUTO_FREE char *owner = xasprintf("%u:%u", (unsigned)getuid(), (unsigned)getgid());
-	const char *argv[] = {"sh", "-c",
+	static const char script[] =
 		"set -e; mkdir -p -- \"$1\"; "
 		"[ -z \"$(ls -A -- \"$1\")\" ] || { echo \"$1 is not empty\" >&2; exit 1; }; "
-		"chown \"$2\" -- \"$1\"",
-		"sh", pl->guest, owner, NULL};
+		"chown \"$2\" -- \"$1\"";
+	AUTO_FREE char *owner = xasprintf("%u:%u", (unsigned)getuid(), (unsigned)getgid());
+	const char *argv[] = {"sh", "-c", script, "sh", pl->guest, owner, NULL};
 
 	return transfer_run(pl, "root", argv, NULL, NULL, p);
 }
