@@ -79,7 +79,7 @@ struct tui_source {
 	/* The text of an item, borrowed until the next call. */
 	struct slice (*text)(void *arg, size_t i);
 	enum tui_style (*line_style)(void *arg, struct slice line);
-	/* `i` is the selected item, n if there is none. `status` may be filled. */
+	/* `i` is the selected item, n if no item is selected. `status` may be filled. */
 	enum tui_answer (*press)(void *arg, size_t i, uint32_t key, char *status, size_t size);
 	void *arg;
 };

@@ -32,7 +32,7 @@ static bool is_heading(const struct tui_model *m, size_t i)
 	return row.is_heading;
 }
 
-/* The next item from `from` on in a direction that can be selected; n if there is none. */
+/* The next item from `from` on in a direction that can be selected; n if no item follows. */
 static size_t find_item(const struct tui_model *m, size_t from, bool down)
 {
 	for (size_t i = from; i < m->src->n; i += down ? 1 : (size_t)-1)

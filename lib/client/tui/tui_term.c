@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The terminal of tui.h: ncurses, signals, the loop of keys. Draws cells only. */
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>

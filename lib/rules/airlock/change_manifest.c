@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Part of change.h: dependencies and scripts in manifests. Texts of the guest, no I/O. */
 #include <ctype.h>
 
 #include "change_internal.h"
@@ -54,7 +55,7 @@ static struct slice source_of(struct slice value)
 	return find_byte(value, ':') < value.n || find_byte(value, '/') < value.n ? value : none;
 }
 
-/* The next text in quotes; false if there is none. */
+/* The next text in quotes; false at the end. */
 static bool take_quoted(struct slice *rest, struct slice *ret)
 {
 	uint8_t quote;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Part of change.h: characters that deceive a reader. Texts of the guest, no I/O. */
 #include <stdio.h>
 
 #include "change_internal.h"
@@ -117,7 +118,7 @@ static bool is_in_identifier(uint32_t v)
 		       !(v >= 0x3000 && v <= 0x3004));
 }
 
-/* The identifier at the beginning of *rest; a character if there is none. */
+/* The identifier at the beginning of *rest; otherwise one character. */
 static struct slice take_identifier(struct slice *rest, bool *ret_mixed)
 {
 	struct slice all = *rest;

@@ -26,7 +26,7 @@ void refresh_start(const char *merged)
 	signals_reset();
 	(void)close_range(3, ~0u, 0);
 	(void)prctl(PR_SET_NAME, "sbx-refresh");
-	/* EINVAL: it is no longer the root of a mount. */
+	/* EINVAL: the mount was removed. */
 	for (int r = 0; r != -EINVAL && r != -ENOENT; r = forget_entries(merged))
 		(void)usleep(REFRESH_MS * 1000);
 	_exit(0);

@@ -11,7 +11,7 @@
  * Trust    Runs in the guest as root, on mounts of stage.c.
  * Owns     The child, as long as the overlay is mounted. PID 1 reaps it.
  * Limits   A file that a program has open stays as it was until it is closed. The inode
- *          number of a directory can change when nobody has it open.
+ *          number of a directory can change while no program has it open.
  * See      stage.h, tests/e2e/test_share_walls.py
  */
 #pragma once

@@ -49,7 +49,7 @@ static char *mount_path(const char *path, const char *name)
 	return xasprintf("%s/%s%s%s", STAGE_MOUNTS, tag, name[0] ? "/" : "", name);
 }
 
-/* ---- changes that are no longer wanted ---- */
+/* ---- discarded changes ---- */
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx checkpoint: create, list and remove checkpoints through sbxd. */
 #include <errno.h>
 #include <stdio.h>
 

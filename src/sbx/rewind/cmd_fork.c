@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx fork: new sandboxes with the disks of another, through sbxd. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx rewind: lists what stays, from the audit log, and requests the rewind of sbxd. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

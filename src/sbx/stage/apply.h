@@ -39,5 +39,5 @@ struct apply {
 int apply_run(struct apply *a, const struct plan *p, struct err *err) MUST_CHECK;
 /* The steps of a journal that was not finished. */
 int apply_continue(struct apply *a, struct err *err) MUST_CHECK;
-/* Reverts the steps of a journal, finished or not. Files that are no longer as applied are kept. */
+/* Reverts the steps of a journal, finished or not. Files that changed since the apply are kept. */
 int apply_undo(struct apply *a, struct err *err) MUST_CHECK;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx apply and sbx undo: selects steps of the plan and writes them into the workspace. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

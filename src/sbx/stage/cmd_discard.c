@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx discard: the sandbox shows the workspace of the host again. */
 #include <errno.h>
 #include <stdio.h>
 

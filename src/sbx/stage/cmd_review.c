@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sbx review: takes the changes of the sandbox and shows them. */
 #include "lib/client/tui/tui.h"
 #include "show.h"
 #include "src/sbx/review/review.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The path of a step while it is applied: its directory, temporary name and old version. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

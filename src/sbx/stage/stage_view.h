@@ -31,7 +31,7 @@ struct stage_change {
 	const char *notes;     /* "dependency: a, b", or NULL */
 	const char *change;    /* "new", "changed", "deleted" or "mode" */
 	enum stage_rule rule;
-	uint32_t mode, old_mode; /* equal: the mode does not change, or there is none */
+	uint32_t mode, old_mode; /* equal: the mode does not change, or the file has no mode */
 	bool directory;
 	bool has_diff;
 	bool *wanted; /* false at first; of a STAGE_NEVER item without effect */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reverts an apply, complete or interrupted, from its journal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

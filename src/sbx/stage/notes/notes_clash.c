@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Notes of changes: names that differ in case only. Reads names of the workspace. */
 #include <string.h>
 
 #include "lib/base/fs/dir.h"

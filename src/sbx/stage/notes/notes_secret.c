@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Notes of changes: credentials in the bundle. The vault searches. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
