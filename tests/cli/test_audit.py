@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import resource
 import shutil
 import signal
 import struct
@@ -471,18 +472,24 @@ def test_follow_ends_when_nobody_reads(bare, logs):
     assert f.proc.wait(10) == 0
 
 
+def processor_seconds():
+    """Of all processes that this one has waited for: the wall time depends on the machine's load."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_a_long_log_in_bounded_memory_and_time(bare, logs):
     logs.say("fill", A, "demo", 100000)
     logs.finish()
     # A sanitizer reserves terabytes of addresses for itself: there only the time is looked at.
     limit = "" if b"__asan_init" in pathlib.Path(SBX).read_bytes() else "ulimit -v 200000; "
     for args in (["verify"], ["show"], ["export", "-o", "/dev/null"]):
-        begin = time.monotonic()
+        begin = processor_seconds()
         script = limit + 'exec "$0" "$@"'
         p = subprocess.run(["sh", "-c", script, SBX, "audit", *args], env=bare.env,
                            capture_output=True, text=True)
         assert p.returncode == 0, p.stderr
-        assert time.monotonic() - begin < 10
+        assert processor_seconds() - begin < 10
 
 
 def test_the_log_is_plain_and_tells_apart_what_was_not_connected(bare, logs):
