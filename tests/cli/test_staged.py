@@ -413,3 +413,234 @@ def test_notes_are_clean_for_a_terminal(inst):
     send(inst, ("f/requirements.txt", F, "", b"-e \x1b[2Jx\n"))
     p = inst.sbx("review", "--list", "demo", check=0)
     assert "dependency: -e ?[2Jx" in p.stdout and "\x1b" not in p.stdout
+
+
+# -- three-way merges -----------------------------------------------------------------------------
+
+LINES = "".join(f"line {i}\n" for i in range(1, 10))
+
+
+def edit(*numbers, word="guest", text=LINES):
+    """The text with some lines changed."""
+    for n in numbers:
+        text = text.replace(f"line {n}\n", f"{word} {n}\n")
+    return text
+
+
+def git(inst, *args, later=0):
+    """git on the host, `later` seconds from now."""
+    date = f"{int(time.time()) + later} +0000"
+    who = {f"GIT_{w}_{k}": v for w in ("AUTHOR", "COMMITTER")
+           for k, v in (("NAME", "u"), ("EMAIL", "u@example.test"), ("DATE", date))}
+    env = {**inst.env, "GIT_CONFIG_NOSYSTEM": "1", **who}
+    return subprocess.run(["git", "-C", inst.work, *map(str, args)], env=env, check=True,
+                          capture_output=True).stdout.decode()
+
+
+def commit(inst, later=0):
+    if not (inst.work / ".git").exists():
+        git(inst, "init", "-q", "-b", "main")
+    git(inst, "add", "-A")
+    git(inst, "commit", "-qm", "x", later=later)
+
+
+def create_repo(inst, **files):
+    """Committed files, all with LINES unless their text is given, and the sandbox."""
+    for name, text in {"a.txt": LINES, **files}.items():
+        at = inst.work / name
+        at.parent.mkdir(exist_ok=True)
+        at.write_bytes(text if isinstance(text, bytes) else text.encode())
+        at.chmod(0o644)
+    commit(inst)
+    time.sleep(0.02)
+    inst.create("demo", inst.work, "--staged")
+
+
+def stage_of(inst):
+    return next((inst.root / "state").rglob("sandboxes/*/stage"))
+
+
+def test_changes_of_host_and_sandbox_are_merged(inst):
+    create_repo(inst)
+    file = inst.work / "a.txt"
+    file.write_text(edit(1, word="host"))
+    send(inst, ("f/a.txt", F, "", edit(9).encode()))
+    p = inst.sbx("review", "demo", check=0)
+    assert "  merged       changed  a.txt" in p.stdout.splitlines(), p.stdout
+    # the diff is against the file of the host
+    assert "\n-line 9\n+guest 9\n" in p.stdout and "host 1" not in p.stdout.replace(" host 1", "")
+    assert "-host 1" not in p.stdout and file.read_text() == edit(1, word="host")
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    both = edit(9, text=edit(1, word="host"))
+    assert file.read_text() == both and stat.S_IMODE(file.stat().st_mode) == 0o644
+    # what is merged already is no change, and the next change starts from there
+    assert inst.sbx("review", "demo", check=0).stdout.startswith("No changes")
+    send(inst, ("f/a.txt", F, "", edit(5, 9).encode()))
+    assert notes_of(inst) == {"a.txt": ("merged", None)}
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert file.read_text() == edit(5, text=both)
+    for text in (both, edit(1, word="host")):
+        inst.sbx("undo", "demo", check=0)
+        assert file.read_text() == text
+    # the undone change is not lost, and the host's own is not sbx's
+    assert notes_of(inst) == {"a.txt": ("merged", None)}
+    assert list(stage_of(inst).parent.glob("git-*")) == [], "a quarantine was left"
+
+
+def test_a_merge_uses_the_commit_at_the_start_of_the_sandbox(inst):
+    create_repo(inst)
+    (inst.work / "a.txt").write_text(edit(1, word="host"))
+    commit(inst, later=100)
+    send(inst, ("f/a.txt", F, "", edit(9).encode()))
+    assert notes_of(inst) == {"a.txt": ("merged", None)}
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert (inst.work / "a.txt").read_text() == edit(9, text=edit(1, word="host"))
+
+
+def test_without_a_commit_at_the_start_nothing_is_guessed(inst):
+    (inst.work / "a.txt").write_text(LINES)
+    time.sleep(0.02)
+    inst.create("demo", inst.work, "--staged")
+    (inst.work / "a.txt").write_text(edit(1, word="host"))
+    commit(inst, later=100)  # a HEAD with the change of the host
+    send(inst, ("f/a.txt", F, "", edit(9).encode()))
+    unknown = ("conflict", "conflict: the version before both changes is unknown")
+    assert notes_of(inst) == {"a.txt": unknown}
+
+
+def test_a_base_is_what_an_earlier_review_or_apply_has_seen(inst):
+    (inst.work / "a.txt").write_text(LINES)
+    (inst.work / "b.txt").write_text(LINES)
+    time.sleep(0.02)
+    inst.create("demo", inst.work, "--staged")
+    send(inst, ("f/a.txt", F, "", edit(9).encode()), ("f/b.txt", F, "", edit(9).encode()))
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "-y", "demo", "b.txt", check=0)
+    (inst.work / "a.txt").write_text(edit(1, word="host"))
+    # the host goes back to line 9: with the first version as the base it would come again
+    (inst.work / "b.txt").write_text(edit(1, word="host"))
+    send(inst, ("f/a.txt", F, "", edit(8, 9).encode()), ("f/b.txt", F, "", edit(5, 9).encode()))
+    assert notes_of(inst) == {"a.txt": ("merged", None), "b.txt": ("merged", None)}
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert (inst.work / "a.txt").read_text() == edit(8, 9, text=edit(1, word="host"))
+    assert (inst.work / "b.txt").read_text() == edit(5, text=edit(1, word="host"))
+
+
+def test_what_cannot_be_merged_stays_a_conflict(inst):
+    big = LINES * 70000
+    create_repo(inst, **{"same": LINES, "bin": b"\0" + LINES.encode(), "huge": big, "gone": LINES})
+    for name, text in (("a.txt", edit(1, word="host")), ("same", edit(3, word="host")),
+                       ("bin", "host\0"), ("huge", "host\n" + big)):
+        (inst.work / name).write_text(text)
+    (inst.work / "gone").unlink()
+    send(inst, ("f/same", F, "", edit(3).encode()), ("f/bin", F, "", b"guest\0"),
+         ("f/huge", F, "", big.encode() + b"guest\n"), ("f/gone", F, "", edit(1).encode()),
+         ("f/a.txt", F, "", b"guest\0" + LINES.encode()), ("f/new", F, "", b"new\n"))
+    before = tree(inst.work)
+    assert notes_of(inst) == {
+        "same": ("conflict", "conflict: the host and the sandbox changed the same lines"),
+        "bin": ("conflict", "conflict: the file is not text"),
+        "a.txt": ("conflict", "conflict: the file is not text"),
+        "huge": ("conflict", "conflict: the file is larger than 4 MiB"),
+        "gone": ("conflict", "conflict: the host deleted the file"), "new": ("plain", None)}
+    p = inst.sbx("review", "--list", "demo", check=0)
+    assert "5 conflicts" in p.stderr and "try: sbx apply demo a.txt" in p.stderr
+    assert f"try: sbx cp demo:{inst.work}/a.txt a.txt.sandbox" in p.stderr
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert tree(inst.work) == {**before, "new": ("file", 0o644, b"new\n")}
+    assert list((stage_of(inst) / "merged").iterdir()) == []
+    inst.sbx("apply", "-y", "demo", "gone", check=0)
+    assert (inst.work / "gone").read_text() == edit(1)
+
+
+def test_a_file_that_sbx_removed_is_not_deleted_by_the_host(inst):
+    create_repo(inst)
+    send(inst, ("f/new", F, "", b"1\n"), ("x/a.txt", F, "", b""))
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert not (inst.work / "a.txt").exists()
+    send(inst, ("f/new", F, "", b"1\n"), ("f/a.txt", F, "", b"again\n"))
+    assert notes_of(inst) == {"a.txt": ("plain", None)}
+    inst.sbx("undo", "demo", check=0)
+    send(inst, ("f/new", F, "", b"1\n"), ("x/a.txt", F, "", b""))
+    assert notes_of(inst) == {"new": ("plain", None), "a.txt": ("plain", None)}
+    inst.sbx("apply", "-y", "demo", "new", check=0)
+    (inst.work / "new").unlink()
+    assert notes_of(inst)["new"] == ("conflict", "conflict: the host deleted the file")
+
+
+def test_a_merge_is_applied_only_to_the_file_that_was_merged(inst):
+    create_repo(inst)
+    file = inst.work / "a.txt"
+    file.write_text(edit(1, word="host"))
+    send(inst, ("f/a.txt", F, "", edit(9).encode()))
+    inst.sbx("review", "--list", "demo", check=0)
+    file.write_text(edit(1, 2, word="host"))
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert file.read_text() == edit(1, 2, word="host")
+    inst.sbx("review", "--list", "demo", check=0)
+    saved, = (stage_of(inst) / "merged").iterdir()
+    saved.write_bytes(saved.read_bytes().replace(b"guest 9", b"owned 9"))
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert file.read_text() == edit(1, 2, word="host")
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    merged = edit(9, text=edit(1, 2, word="host"))
+    assert file.read_text() == merged
+    # killed after its last step: the journal and the result of the merge are enough
+    (stage_of(inst) / "undo/1/done").unlink()
+    inst.sbx("apply", "--continue", "demo", check=0)
+    assert file.read_text() == merged
+    inst.sbx("undo", "demo", check=0)
+    assert file.read_text() == edit(1, 2, word="host")
+
+
+def test_a_merge_keeps_the_class_of_its_content(inst):
+    odd = "od\nd \x1b[2Jname"
+    marks = "<<<<<<< ours\nline 9\n=======\nx\n>>>>>>> theirs\n"
+    create_repo(inst, **{"Makefile": LINES, odd: LINES, "marks": LINES, "run": LINES})
+    for name in ("Makefile", odd, "marks", "run"):
+        (inst.work / name).write_text(edit(1, word="host"))
+    (inst.work / "run").chmod(0o600)
+    marked = LINES.replace("line 9\n", marks)
+    send(inst, ("f/Makefile", F, "", edit(9).encode()), ("f/" + odd, F, "", edit(9).encode()),
+         ("f/marks", F, "", marked.encode()), ("f/run", F, "", edit(9).encode(), 0o755))
+    found = notes_of(inst)
+    assert found["Makefile"] == ("autorun", "merged: with the change on the host")
+    assert found["run"] == ("exec-bit", "merged: with the change on the host")
+    assert found["marks"] == ("merged", None)
+    assert [c for n, c in found.items() if n.startswith("od")] == [("merged", None)]
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert (inst.work / odd).read_text() == edit(9, text=edit(1, word="host"))
+    # marks in the text of the sandbox are text
+    assert (inst.work / "marks").read_text() == marked.replace("line 1\n", "host 1\n")
+    assert (inst.work / "Makefile").read_text() == edit(1, word="host")
+    inst.sbx("apply", "-y", "demo", "run", check=0)
+    assert stat.S_IMODE((inst.work / "run").stat().st_mode) == 0o755
+
+
+def test_a_merge_runs_no_program_of_the_repository(inst):
+    create_repo(inst, **{".gitattributes": "* merge=evil filter=evil diff=evil\n"})
+    canary, script = inst.root / "canary", inst.root / "plant"
+    script.write_text(f"#!/bin/sh\ntouch '{canary}'\n")
+    script.chmod(0o755)
+    for key in ("merge.evil.driver", "filter.evil.smudge", "filter.evil.clean", "core.fsmonitor",
+                "diff.evil.textconv", "core.pager", "core.sshCommand", "core.alternateRefsCommand",
+                "alias.merge-file"):
+        git(inst, "config", key, f"!{script}" if key.startswith("alias") else script)
+    git(inst, "config", "core.hooksPath", inst.root)
+    git(inst, "config", "protocol.ext.allow", "always")
+    git(inst, "config", "remote.evil.url", f"ext::{script}")
+    git(inst, "config", "remote.evil.promisor", "true")
+    git(inst, "config", "extensions.partialClone", "evil")
+    blob = git(inst, "rev-parse", "HEAD:a.txt").strip()
+    (inst.work / "a.txt").write_text(edit(1, word="host"))
+    send(inst, ("f/a.txt", F, "", edit(9).encode()))
+    assert notes_of(inst) == {"a.txt": ("merged", None)}
+    # a missing object would be fetched from a promisor
+    (inst.work / f".git/objects/{blob[:2]}/{blob[2:]}").unlink()
+    unknown = ("conflict", "conflict: the version before both changes is unknown")
+    assert notes_of(inst) == {"a.txt": unknown}
+    assert not canary.exists()
+    subprocess.run([script], check=True)
+    assert canary.exists(), "the canary cannot be seen"

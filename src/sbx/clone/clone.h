@@ -6,16 +6,18 @@
  *          clone in the running sandbox and adds the remote sandbox-NAME to the host repository.
  *          git runs remote_main for that remote (the program git-remote-sbx). clone_keep,
  *          clone_forget, clone_rename and clone_fork belong to `sbx rm`, `sbx rename` and `sbx
- *          fork`.
+ *          fork`. For staged workspaces, clone_tree_open gets the files of a commit, and
+ *          clone_merge merges texts.
  * Trust    The host repository is the user's. Everything that the sandbox sends is hostile: see
  *          transfer.h and refs.h.
- * Owns     struct clone_want borrows its strings.
+ * Owns     struct clone_want borrows its strings. clone_tree_free frees a tree.
  * Limits   CLONE_MAX_CARRY patterns.
  * See      docs/decisions/clone-quarantine.md, tests/cli/test_clone.py
  */
 #pragma once
 
 #include <jansson.h>
+#include "lib/base/slice.h"
 #include "lib/client/cli/opt.h"
 #include "lib/client/cli/ui.h"
 
@@ -43,3 +45,18 @@ void clone_rename(const json_t *sandbox, const char *to);
 void clone_fork(const json_t *sandbox, const char *name);
 /* The main of git-remote-sbx: REMOTE URL. */
 int remote_main(int argc, char **argv);
+
+/* ---- staged workspaces ---- */
+
+/* The files of the commit that HEAD was at a time, below `host`. NULL: it is unknown, or there is
+ * no repository. */
+struct clone_tree *clone_tree_open(const char *host, const char *id, long long at_ms);
+void clone_tree_free(struct clone_tree *t);
+/* Whether there is a file or a link. */
+bool clone_tree_has(const struct clone_tree *t, const char *path);
+/* The content of a file. False: there is none, or it has more than max bytes. */
+bool clone_tree_load(struct clone_tree *t, const char *path, size_t max, char **ret, size_t *ret_n,
+	bool *ret_exec);
+/* git merge-file in the jail: 0, the number of conflicts (below 128), or another failure. */
+int clone_merge(const char *id, struct slice ours, struct slice base, struct slice theirs,
+	size_t max, char **ret, size_t *ret_n, struct err *err) MUST_CHECK;

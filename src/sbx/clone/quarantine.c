@@ -53,11 +53,16 @@ int quarantine_dir(const char *id, char **ret, struct err *err)
 	return 0;
 }
 
-static int save_in(const struct quarantine *q, const char *name, const char *text, struct err *err)
+int quarantine_save(struct quarantine *q, const char *name, struct slice content, struct err *err)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", q->dir, name);
 
-	return file_save(path, slice_from_str(text), err);
+	return file_save(path, content, err);
+}
+
+static int save_in(struct quarantine *q, const char *name, const char *text, struct err *err)
+{
+	return quarantine_save(q, name, slice_from_str(text), err);
 }
 
 static int make_dirs(const struct quarantine *q, struct err *err)
@@ -95,7 +100,7 @@ static char *config_text(const struct repo *repo)
 		other ? "\n" : "");
 }
 
-static int save_alternates(const struct quarantine *q, struct err *err)
+static int save_alternates(struct quarantine *q, struct err *err)
 {
 	size_t n = q->repo->n_objects + (q->objects ? 1 : 0);
 	AUTO_FREE char *text = xcalloc(n + 1, 16);
@@ -106,11 +111,12 @@ static int save_alternates(const struct quarantine *q, struct err *err)
 	return save_in(q, "objects/info/alternates", text, err);
 }
 
-static int copy_shallow(const struct quarantine *q, struct err *err)
+static int copy_shallow(struct quarantine *q, struct err *err)
 {
 	AUTO_FREE char *text = NULL;
 	size_t n;
-	int r = file_load(q->repo->shallow, MAX_SHALLOW, &text, &n, err);
+	int r = q->repo->shallow ? file_load(q->repo->shallow, MAX_SHALLOW, &text, &n, err)
+				 : -ENOENT;
 
 	if (r == -ENOENT)
 		return 0;

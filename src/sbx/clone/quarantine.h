@@ -9,13 +9,16 @@
  * Trust    The jailed git reads what the guest sends, and is limited in time, memory and files.
  *          What it leaves in the quarantine is the guest's.
  * Owns     quarantine_done removes the directory.
- * Limits   JAIL_GIT_FSIZE a file.
+ * Limits   JAIL_GIT_FSIZE a file; QUARANTINE_RUN_MS for quarantine_run.
  * See      transfer.h, lib/os/jail/profiles.c
  */
 #pragma once
 
+#include "lib/base/slice.h"
 #include "lib/os/jail/jail.h"
 #include "repo.h"
+
+#define QUARANTINE_RUN_MS 60000
 
 struct quarantine {
 	char *dir;
@@ -40,6 +43,13 @@ int quarantine_make(struct quarantine *q, const struct repo *repo, const char *i
 int quarantine_set_refs(struct quarantine *q, const char *lines, struct err *err) MUST_CHECK;
 int quarantine_spawn(struct quarantine *q, const char *const *argv,
 	const struct quarantine_fds *fds, struct jail_child *ret, struct err *err) MUST_CHECK;
+/* A file in it, for a jailed git. */
+int quarantine_save(
+	struct quarantine *q, const char *name, struct slice content, struct err *err) MUST_CHECK;
+/* Runs a jailed git to its end, without a guest. *ret_out gets at most max bytes of its output. The
+ * exit status, or -errno. */
+int quarantine_run(struct quarantine *q, const char *const *argv, size_t max, char **ret_out,
+	size_t *ret_n, struct err *err) MUST_CHECK;
 /* The packs in it as open files, read-only. *ret has at most max; gives how many. */
 int quarantine_packs(struct quarantine *q, int *ret, size_t max, struct err *err) MUST_CHECK;
 /* A new private directory of the sandbox `id`. */

@@ -11,6 +11,7 @@
 #include "journal.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "src/sbx/stage/merge/saved.h"
 
 /* A step that is left out: the workspace is not as the plan has seen it. */
 #define SKIPPED 1
@@ -43,7 +44,7 @@ static int write_file(
 	AUTO_CLOSE int fd =
 		openat(p->dir, p->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r = fd < 0 ? err_errno(err, -errno, "cannot create a file next to '%.200s'", p->base)
-		       : bundle_copy(a->bundle, s->entry, fd, err);
+		       : saved_copy_step(a->bundle, s, fd, err);
 
 	if (r == 0 && (fchmod(fd, s->new.mode) < 0 || (a->sync_each && fsync(fd) < 0)))
 		r = err_errno(err, -errno, "cannot write '%.200s'", p->base);
@@ -200,10 +201,18 @@ static int do_step(
 	}
 }
 
+/* The version of the sandbox is the base of the next merge. */
 static void note_known(struct apply *a, const struct plan_step *s)
 {
-	if (s->new.type == LOOK_FILE || s->new.type == LOOK_LINK)
+	if (a->merged && s->new.type == LOOK_FILE && s->entry->size <= SAVED_MAX_BASE)
+		saved_put_base(a->dir, a->bundle, s);
+	if (s->merged) {
+		known_add(a->known, s->ws, s->path, KNOWN_MIXED);
+	} else if (s->new.type == LOOK_FILE || s->new.type == LOOK_LINK) {
 		known_add(a->known, s->ws, s->path, s->new.sha);
+	} else if (s->kind == PLAN_DELETE) {
+		known_add(a->known, s->ws, s->path, KNOWN_ABSENT);
+	}
 }
 
 /* 1: the directory is not as the step leaves it. */
@@ -358,6 +367,7 @@ static void pick_steps(const struct plan *p, struct plan *ret)
 		if (p->v[i].wanted) {
 			ret->v[ret->n] = p->v[i];
 			ret->v[ret->n].notes = NULL;
+			ret->v[ret->n].merged = p->v[i].merged ? xstrdup(p->v[i].merged) : NULL;
 			ret->v[ret->n++].path = xstrdup(p->v[i].path);
 		}
 }
@@ -373,6 +383,17 @@ int apply_run(struct apply *a, const struct plan *p, struct err *err)
 	return do_all(a, &picked, false, err);
 }
 
+/* The bundle has it, or the review has merged it. */
+static bool find_content(const struct apply *a, struct plan_step *s)
+{
+	if (s->entry && memcmp(s->entry->sha, s->new.sha, SHA256_BYTES) == 0)
+		return true;
+	if (!s->entry || !a->merged || !s->host_changed)
+		return false;
+	s->merged = saved_path(a->merged, s);
+	return saved_has(s->merged, s->new.sha);
+}
+
 int apply_continue(struct apply *a, struct err *err)
 {
 	AUTO_PLAN struct plan p = {0};
@@ -380,9 +401,7 @@ int apply_continue(struct apply *a, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < p.n; i++) {
 		p.v[i].entry = bundle_find(a->bundle, p.v[i].ws, p.v[i].path);
-		if (p.v[i].kind == PLAN_PUT &&
-			(!p.v[i].entry ||
-				memcmp(p.v[i].entry->sha, p.v[i].new.sha, SHA256_BYTES) != 0))
+		if (p.v[i].kind == PLAN_PUT && !find_content(a, &p.v[i]))
 			return err_set(err, -EBADMSG, "the bundle has changed since the apply");
 	}
 	return r < 0 ? r : do_all(a, &p, true, err);

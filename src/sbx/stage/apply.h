@@ -10,7 +10,8 @@
  *          apply is recognised by what is in the workspace: a temporary file with the inode number
  *          of the old version means that the exchange was done.
  * Trust    Every path is opened beneath its workspace without following a link. Contents come from
- *          the bundle only and are compared with its hash while they are copied.
+ *          the bundle or from a merge of the review (src/sbx/stage/merge/saved.h), and are compared
+ *          with their hash while they are copied.
  * Owns     Nothing after a call.
  * Limits   A file system without RENAME_EXCHANGE and RENAME_NOREPLACE is refused by its error.
  * Not      Modification times are those of the apply, so that make rebuilds.
@@ -27,6 +28,7 @@ struct apply {
 	const char *tag; /* names temporary files: sandbox and number of the apply */
 	const int *roots;
 	const struct bundle *bundle; /* NULL to undo */
+	const char *merged;	     /* directory of merge results; NULL: none */
 	struct known *known;	     /* is updated */
 	/* A step that was not done because the workspace has changed, or could not be done. */
 	void (*tell)(void *arg, const struct plan_step *s, const char *why);

@@ -17,6 +17,7 @@
 #include "lib/client/api/sandbox.h"
 #include "lib/vm/share/place.h"
 #include "lib/rules/airlock/autorun.h"
+#include "src/sbx/stage/merge/merge.h"
 #include "src/sbx/stage/notes/notes.h"
 
 #define LOCK_MS 2000
@@ -208,7 +209,8 @@ static bool runs_on_host(void *list, const char *path)
 	return m.mode > AUTORUN_ALLOW || tree > 0;
 }
 
-int area_plan(const struct area *a, const struct bundle *b, struct plan *ret, struct err *err)
+int area_plan(
+	const struct area *a, const struct bundle *b, bool fresh, struct plan *ret, struct err *err)
 {
 	AUTO_AUTORUN struct autorun_list *list = NULL;
 	struct plan_input in = {.bundle = b,
@@ -223,9 +225,12 @@ int area_plan(const struct area *a, const struct bundle *b, struct plan *ret, st
 	in.arg = list;
 	if (r == 0)
 		r = plan_make(&in, ret, err);
-	if (r == 0)
-		notes_find(a, b, list, ret);
-	return r;
+	if (r < 0)
+		return r;
+	merge_conflicts(a, &in, fresh, ret);
+	notes_find(a, b, list, ret);
+	merge_name_class(ret);
+	return 0;
 }
 
 int area_load_host(const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n)

@@ -2,8 +2,9 @@
 /*
  * area - the staged workspaces of one sandbox and their directory in the state directory.
  *
- * How      sandboxes/ID/stage has the bundle of the last review, `known` (known.h), and in `undo` a
- *          directory per apply, numbered. One process at a time holds the lock.
+ * How      sandboxes/ID/stage has the bundle of the last review, its merges
+ *          (src/sbx/stage/merge/saved.h), `known` (known.h), and in `undo` a directory per apply,
+ *          numbered. One process at a time holds the lock.
  * Trust    The user's own directories. Host paths are opened without following links.
  * Owns     Everything in struct area, until area_done.
  * See      pull.h, apply.h
@@ -47,9 +48,10 @@ int area_record(const struct area *a, const char *action, const struct bundle *b
 	struct problem *p) MUST_CHECK;
 /* The bundle of the last review. */
 int area_bundle(const struct area *a, struct bundle *ret, struct problem *p) MUST_CHECK;
-/* The plan of a bundle against the workspaces of now. */
-int area_plan(
-	const struct area *a, const struct bundle *b, struct plan *ret, struct err *err) MUST_CHECK;
+/* The plan of a bundle against the workspaces of now. `fresh`: of a review, which merges conflicts;
+ * an apply uses the merges of the review. */
+int area_plan(const struct area *a, const struct bundle *b, bool fresh, struct plan *ret,
+	struct err *err) MUST_CHECK;
 /* The path of a step for people: relative with one workspace, else absolute. The caller frees it.
  * Cleaned for a terminal. */
 char *area_show_path(const struct area *a, size_t ws, const char *path);

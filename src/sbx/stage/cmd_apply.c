@@ -13,7 +13,7 @@
 #include "view_internal.h"
 
 static const struct opt_def opts[] = {
-	{0, "plain", NULL, "apply the changes of class plain"},
+	{0, "plain", NULL, "apply the changes of class plain and merged"},
 	{0, "all", NULL, "apply all classes except those that need their path"},
 	{'y', "yes", NULL, "do not prompt"},
 	{0, "continue", NULL, "finish an apply that was interrupted"},
@@ -72,7 +72,7 @@ static int select_steps(
 
 	if (o->args.n > 1 || r < 0)
 		return r;
-	for (int c = PLAN_PLAIN; c < (all ? PLAN_GIT : PLAN_PLAIN + 1); c++)
+	for (int c = PLAN_PLAIN; c < (all ? PLAN_GIT : PLAN_MERGED + 1); c++)
 		plan_want_class(plan, (enum plan_class)c);
 	*ret_each = !all && !plain && !opts_has(o, "yes");
 	return 0;
@@ -106,7 +106,7 @@ static void ask_each(const struct stage_view *v)
 	for (size_t i = 0; i < v->n; i++) {
 		const struct stage_change *item = &v->items[i];
 
-		if (item->rule == STAGE_BY_CLASS && item->step->class != PLAN_PLAIN)
+		if (item->rule == STAGE_BY_CLASS && item->step->class > PLAN_MERGED)
 			*item->wanted = ui_confirm(
 				"%s %s: %s. Apply it?", item->class, item->change, item->shown);
 	}
@@ -262,9 +262,9 @@ const struct verb verb_apply = {
 	.summary = "apply reviewed changes to the workspace",
 	.about =
 		"Applies the changes of the last review to the workspace on the host. Without an option,\n"
-		"the changes of class plain are applied after one confirmation, and each other change is\n"
-		"prompted for. PATH selects a file, or everything below a directory; it is absolute or\n"
-		"relative to the workspace. Files that changed on the host since then are skipped.\n\n"
+		"the changes of class plain and merged are applied after one confirmation, and each other\n"
+		"change is prompted for. PATH selects a file, or everything below a directory; it is absolute\n"
+		"or relative to the workspace. Files that changed on the host since then are skipped.\n\n"
 		"Each file is replaced in one step, and its old version is kept for sbx undo. An apply that\n"
 		"was killed is finished with --continue or reverted with --undo.",
 	.examples = "  sbx apply demo\n  sbx apply --plain --yes demo\n"

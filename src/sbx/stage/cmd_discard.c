@@ -16,7 +16,7 @@ static const struct opt_def opts[] = {
 /* The upper directory cannot be emptied while it is mounted. */
 static int discard_changes(struct area *a, struct problem *p)
 {
-	AUTO_FREE char *bundle = area_path(a, "bundle");
+	AUTO_FREE char *bundle = area_path(a, "bundle"), *base = area_path(a, "base");
 	bool was_running = sandbox_is(a->sandbox, "running");
 	int r = area_require_finished(a, p);
 
@@ -31,6 +31,7 @@ static int discard_changes(struct area *a, struct problem *p)
 	if (r < 0)
 		return r;
 	area_remove(bundle);
+	area_remove(base);
 	return was_running ? sandbox_start(a->name, NULL, NULL, p) : 0;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx review: takes the changes of the sandbox and shows them. */
+#include <string.h>
+
 #include "lib/client/tui/tui.h"
 #include "show.h"
 #include "src/sbx/review/review.h"
@@ -36,6 +38,37 @@ static int use_screen(struct stage_view *v, struct problem *p)
 	return 1;
 }
 
+/* A path that can be typed without quotes. */
+static bool is_simple(const char *path)
+{
+	return path[0] != '-' &&
+	       path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "0123456789._-/+@")] == '\0';
+}
+
+/* What a person can do about conflicts, with the first of them. */
+static void note_conflicts(const struct stage_view *v)
+{
+	const struct stage_change *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (strcmp(v->items[i].class, "conflict") == 0) {
+			n++;
+			if (!first && is_simple(v->items[i].shown) && is_simple(v->items[i].guest))
+				first = &v->items[i];
+		}
+	if (n == 0)
+		return;
+	ui_note("%zu conflict%s: apply the version of the sandbox by its path, or copy the file "
+		"and edit your own",
+		n, n == 1 ? "" : "s");
+	if (!first)
+		return;
+	ui_hint("sbx apply %s %s", v->sandbox, first->shown);
+	ui_hint("sbx cp %s:%s/%s %s.sandbox", v->sandbox, first->guest, first->path, first->shown);
+}
+
 static int run_review(struct opts *o)
 {
 	AUTO_STAGE_VIEW struct stage_view v = {0};
@@ -54,6 +87,8 @@ static int run_review(struct opts *o)
 					: show_view(&v, !opts_has(o, "list"), &p.err);
 	if (r < 0)
 		return ui_problem(&p, r);
+	if (r == 0)
+		note_conflicts(&v);
 	if (r == 0 && v.n > 0)
 		ui_note("Nothing was applied. To apply class plain: sbx apply --plain %s",
 			v.sandbox);
@@ -69,7 +104,8 @@ const struct verb verb_review = {
 		"Gets the changes of a sandbox that was created with --staged, and prints a list and a\n"
 		"diff. Nothing in the workspace is changed. The changes are stored on the host: apply uses\n"
 		"exactly what the last review has shown, whatever the sandbox does in the meantime.\n\n"
-		"Each change has a class. plain is text. autorun is a file that programs of the host run or\n"
+		"Each change has a class. plain is text. merged is text that you and the sandbox both\n"
+		"changed, in different lines. autorun is a file that programs of the host run or\n"
 		"believe, such as a Makefile or a Git hook; ci and container are two kinds of it. dependency\n"
 		"and script-change are manifests with new entries, lockfile their exact versions. unicode is\n"
 		"text that is not what it looks like. exec-bit, symlink, binary and huge are what they say.\n"

@@ -15,6 +15,7 @@
 #define MAX_FILE (2ull << 30)
 #define HEAD "sbx apply 1\n"
 #define TAIL "end\n"
+#define HOST_CHANGED 16u /* added to the kind of a step */
 
 static void put_look(FILE *f, const struct look *l)
 {
@@ -30,7 +31,7 @@ static void put_step(FILE *f, const struct plan_step *s)
 {
 	AUTO_FREE char *path = words_escape(s->path);
 
-	(void)fprintf(f, "%u %zu", (unsigned)s->kind, s->ws);
+	(void)fprintf(f, "%u %zu", (unsigned)s->kind | (s->host_changed ? HOST_CHANGED : 0), s->ws);
 	put_look(f, &s->old);
 	put_look(f, &s->new);
 	(void)fprintf(f, " %s\n", path);
@@ -76,11 +77,12 @@ static int get_step(const char *line, struct plan_step *ret)
 	unsigned kind;
 	int n = 0;
 
-	if (sscanf(line, "%u %zu%n", &kind, &ret->ws, &n) != 2 || kind >= PLAN_N_KINDS ||
-		ret->ws >= SPEC_MAX_WORKSPACES)
+	if (sscanf(line, "%u %zu%n", &kind, &ret->ws, &n) != 2 ||
+		(kind & ~HOST_CHANGED) >= PLAN_N_KINDS || ret->ws >= SPEC_MAX_WORKSPACES)
 		return -EBADMSG;
 	line += n;
-	ret->kind = (enum plan_kind)kind;
+	ret->kind = (enum plan_kind)(kind & ~HOST_CHANGED);
+	ret->host_changed = kind & HOST_CHANGED;
 	ret->wanted = true;
 	if (get_look(&line, &ret->old) < 0 || get_look(&line, &ret->new) < 0 || *line != ' ')
 		return -EBADMSG;

@@ -12,6 +12,10 @@
 
 #define MAX_FILE (1ull << 30)
 
+/* Not hashes of anything that is known. */
+const uint8_t KNOWN_ABSENT[SHA256_BYTES] = {0};
+const uint8_t KNOWN_MIXED[SHA256_BYTES] = {1};
+
 void known_done(struct known *k)
 {
 	for (size_t i = 0; i < k->n; i++)
@@ -66,7 +70,7 @@ void known_sort(struct known *k)
 	k->n = n;
 }
 
-bool known_has(const struct known *k, size_t ws, const char *path, const uint8_t sha[SHA256_BYTES])
+const uint8_t *known_find(const struct known *k, size_t ws, const char *path)
 {
 	const struct known_row key = {.ws = ws, .path = (char *)path};
 	size_t low = 0, high = k->n;
@@ -76,13 +80,20 @@ bool known_has(const struct known *k, size_t ws, const char *path, const uint8_t
 		int c = compare_rows(&key, &k->v[mid]);
 
 		if (c == 0)
-			return memcmp(k->v[mid].sha, sha, SHA256_BYTES) == 0;
+			return k->v[mid].sha;
 		if (c < 0)
 			high = mid;
 		else
 			low = mid + 1;
 	}
-	return false;
+	return NULL;
+}
+
+bool known_has(const struct known *k, size_t ws, const char *path, const uint8_t sha[SHA256_BYTES])
+{
+	const uint8_t *have = known_find(k, ws, path);
+
+	return have && memcmp(have, sha, SHA256_BYTES) == 0;
 }
 
 /* "WS SHA PATH" */

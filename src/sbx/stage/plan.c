@@ -25,6 +25,7 @@ struct making {
 
 static const char *const class_names[PLAN_N_CLASSES] = {
 	[PLAN_PLAIN] = "plain",
+	[PLAN_MERGED] = "merged",
 	[PLAN_LOCKFILE] = "lockfile",
 	[PLAN_EXEC] = "exec-bit",
 	[PLAN_AUTORUN] = "autorun",
@@ -56,6 +57,7 @@ static void free_steps(struct steps *s)
 	for (size_t i = 0; i < s->n; i++) {
 		free(s->v[i].path);
 		free(s->v[i].notes);
+		free(s->v[i].merged);
 	}
 	free(s->v);
 	*s = (struct steps){0};
@@ -151,7 +153,7 @@ static enum plan_class class_of_file(const struct making *m, const struct plan_s
 		return PLAN_EXEC;
 	if (s->new.size > PLAN_HUGE)
 		return PLAN_LARGE;
-	return is_text(m, s->entry) ? PLAN_PLAIN : PLAN_BINARY;
+	return s->merged || is_text(m, s->entry) ? PLAN_PLAIN : PLAN_BINARY;
 }
 
 static enum plan_class class_of(const struct making *m, const struct plan_step *s)
@@ -166,11 +168,18 @@ static enum plan_class class_of(const struct making *m, const struct plan_step *
 		return PLAN_HIDDEN;
 	if (s->new.type == LOOK_LINK && leads_out(s->path, e->link))
 		return PLAN_SYMLINK_OUT;
-	if (host_has_changed(m, s))
+	if (s->host_changed)
 		return PLAN_CONFLICT;
 	if (is_in_git(s->path))
 		return PLAN_GIT;
 	return s->kind == PLAN_PUT ? class_of_file(m, s) : PLAN_PLAIN;
+}
+
+enum plan_class plan_class_alone(const struct plan_input *in, const struct plan_step *s)
+{
+	struct making m = {.in = in};
+
+	return is_in_git(s->path) ? PLAN_GIT : class_of_file(&m, s);
 }
 
 /* ---- steps ---- */
@@ -184,6 +193,7 @@ static int add_step(struct making *m, struct steps *to, struct plan_step step, s
 		to->v = xrealloc(to->v, to->room * sizeof(*to->v));
 	}
 	step.path = xstrdup(step.path);
+	step.host_changed = host_has_changed(m, &step);
 	step.class = class_of(m, &step);
 	to->v[to->n++] = step;
 	return 0;

@@ -11,8 +11,8 @@
  * Trust    The bundle is checked (bundle.h), its contents are a guest's.
  * Owns     Its steps, until plan_done. Entries of the bundle are borrowed.
  * Limits   STAGE_MAX_ENTRIES steps.
- * Not      A file that the host has deleted and the sandbox has changed is not a conflict: it is
- *          created again.
+ * Not      Conflicts are merged, and files that the host has deleted are found, by
+ *          src/sbx/stage/merge/merge.h.
  * See      bundle.h, look.h, apply.h, stage_oracle_test.c
  */
 #pragma once
@@ -27,6 +27,7 @@ enum plan_kind { PLAN_DELETE, PLAN_RMDIR, PLAN_MKDIR, PLAN_PUT, PLAN_CHMOD, PLAN
 
 enum plan_class {
 	PLAN_PLAIN,
+	PLAN_MERGED,	  /* text with the changes of the host and of the sandbox */
 	PLAN_LOCKFILE,	  /* exact versions of dependencies */
 	PLAN_EXEC,	  /* a file that becomes executable */
 	PLAN_AUTORUN,	  /* a program of the host runs or believes it */
@@ -57,7 +58,9 @@ struct plan_step {
 	struct look old, new; /* of new: type, mode, size, hash */
 	const struct bundle_entry *entry;
 	bool wanted;
-	char *notes; /* for people: "dependency: a, b"; NULL: none (notes.h) */
+	bool host_changed; /* old is a change of the host */
+	char *merged;	   /* file with the content of new (saved.h); NULL: the entry has it */
+	char *notes;	   /* for people: "dependency: a, b"; NULL: none (notes.h) */
 };
 
 struct plan_input {
@@ -80,6 +83,8 @@ struct plan {
 const char *plan_class_name(enum plan_class class);
 int plan_make(const struct plan_input *in, struct plan *ret, struct err *err) MUST_CHECK;
 void plan_done(struct plan *p);
+/* The class of a step for a file without regard to changes of the host. */
+enum plan_class plan_class_alone(const struct plan_input *in, const struct plan_step *s);
 #define AUTO_PLAN CLEANUP(plan_done)
 
 /* Selects the steps of a class. */

@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
 #include "pull.h"
+#include "src/sbx/stage/merge/saved.h"
 #include "view_internal.h"
 
 /* ---- items ---- */
@@ -53,6 +54,7 @@ static struct stage_change make_item(const struct area *a, struct plan_step *s)
 		.shown = area_show_path(a, s->ws, s->path),
 		.target = s->new.type == LOOK_LINK ? xstrdup(s->entry->link) : NULL,
 		.workspace = a->host[s->ws],
+		.guest = a->guest[s->ws],
 		.class = plan_class_name(s->class),
 		.notes = s->notes,
 		.change = change_of(s),
@@ -106,7 +108,7 @@ int stage_view_open(struct stage_view *v, const char *ref, bool pull, struct pro
 	if (r == 0)
 		r = get_bundle(s, pull, p);
 	if (r == 0)
-		r = area_plan(&s->area, &s->bundle, &s->plan, &p->err);
+		r = area_plan(&s->area, &s->bundle, pull, &s->plan, &p->err);
 	if (r < 0)
 		return r;
 	v->sandbox = s->area.name;
@@ -147,7 +149,7 @@ int stage_view_diff(const struct stage_view *v, const struct stage_change *item,
 		area_load_host(&v->parts->area, s, &old, &n_old) == 0)
 		x = (struct textdiff_side){.name = from, .text = slice_of(old, n_old)};
 	if (s->new.type == LOOK_FILE) {
-		r = bundle_load(&v->parts->bundle, s->entry, PLAN_HUGE + 1, &new, &n_new, err);
+		r = saved_load_step(&v->parts->bundle, s, PLAN_HUGE + 1, &new, &n_new, err);
 		y = (struct textdiff_side){.name = to, .text = slice_of(new, n_new)};
 	}
 	if (r == 0)
@@ -172,6 +174,7 @@ struct apply view_make_apply(struct stage_parts *s, unsigned number)
 		.tag = xasprintf("%s-%u", s->area.id, number),
 		.roots = s->area.roots,
 		.bundle = &s->bundle,
+		.merged = area_path(&s->area, "merged"),
 		.known = &s->area.known,
 		.tell = tell_skipped,
 		.arg = s};
@@ -181,6 +184,7 @@ void view_free_apply(struct apply *a)
 {
 	free((char *)a->dir);
 	free((char *)a->tag);
+	free((char *)a->merged);
 }
 
 static int run_apply(struct stage_parts *s, struct stage_result *ret, struct problem *p)

@@ -27,6 +27,7 @@ struct stage_change {
 	char *shown;	       /* for people: relative with one workspace, else absolute */
 	char *target;	       /* of a symbolic link, else NULL */
 	const char *workspace; /* its host path */
+	const char *guest;     /* path of the workspace in the sandbox */
 	const char *class;     /* "plain", "autorun" ... */
 	const char *notes;     /* "dependency: a, b", or NULL */
 	const char *change;    /* "new", "changed", "deleted" or "mode" */

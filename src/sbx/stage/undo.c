@@ -163,8 +163,12 @@ static void finish_undo(struct apply *a, const struct plan_step *s, int r, const
 		return;
 	}
 	a->n_done++;
-	if (s->old.type == LOOK_FILE || s->old.type == LOOK_LINK)
+	if (s->host_changed)
+		known_add(a->known, s->ws, s->path, KNOWN_MIXED);
+	else if (s->old.type == LOOK_FILE || s->old.type == LOOK_LINK)
 		known_add(a->known, s->ws, s->path, s->old.sha);
+	else if (s->kind == PLAN_PUT)
+		known_add(a->known, s->ws, s->path, KNOWN_ABSENT);
 }
 
 int apply_undo(struct apply *a, struct err *err)

@@ -7,6 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/rules/airlock/change.h"
 #include "notes_internal.h"
+#include "src/sbx/stage/merge/saved.h"
 
 void notes_add(struct plan_step *s, const char *kind, const char *text)
 {
@@ -76,7 +77,7 @@ static void note_content(const struct area *a, const struct bundle *b, struct pl
 	size_t n_old = 0, n_new = 0;
 	struct change_found found;
 
-	if (s->new.size > PLAN_HUGE || bundle_load(b, s->entry, PLAN_HUGE, &new, &n_new, NULL) < 0)
+	if (s->new.size > PLAN_HUGE || saved_load_step(b, s, PLAN_HUGE, &new, &n_new, NULL) < 0)
 		return;
 	if (s->old.type == LOOK_FILE && s->old.size <= PLAN_HUGE &&
 		area_load_host(a, s, &old, &n_old) < 0)

@@ -21,6 +21,8 @@
 #define NOTES_MAX_SEARCHED 4096
 #define NOTES_MAX_CLASHES 64
 
+/* "KIND: TEXT", after the notes that the step has. */
+void notes_add(struct plan_step *s, const char *kind, const char *text);
 /* Fills plan_step.notes and refines plan_step.class. A search of the vault that fails is a
  * warning. */
 void notes_find(const struct area *a, const struct bundle *b, const struct autorun_list *list,

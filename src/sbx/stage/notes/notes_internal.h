@@ -6,8 +6,6 @@
 
 #include "notes.h"
 
-/* "KIND: TEXT", after the notes that the step has. */
-void notes_add(struct plan_step *s, const char *kind, const char *text);
 void notes_refine(struct plan_step *s, enum plan_class class);
 
 void notes_find_clashes(const struct area *a, struct plan *p);

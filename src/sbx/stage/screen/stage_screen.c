@@ -7,6 +7,7 @@
 #include "lib/base/mem.h"
 #include "lib/client/tui/tui.h"
 #include "src/sbx/review/review.h"
+#include "src/sbx/stage/merge/saved.h"
 #include "src/sbx/stage/view_internal.h"
 
 static const struct tui_bind binds[] = {{'a', "apply"}, {'s', "skip"}, {'h', "hold back"},
@@ -212,7 +213,7 @@ static void open_editor(
 		(void)snprintf(status, size, "not opened: %s",
 			step->new.type != LOOK_FILE ? "the change is not a file"
 						    : "the file is too large");
-	else if (bundle_load(&s->v->parts->bundle, step->entry, PLAN_HUGE, &text, &n, &err) < 0 ||
+	else if (saved_load_step(&s->v->parts->bundle, step, PLAN_HUGE, &text, &n, &err) < 0 ||
 		 edit_copy_show(step->path, slice_of(text, n), &err) < 0)
 		(void)snprintf(status, size, "%s", err.text);
 	else
