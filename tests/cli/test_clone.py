@@ -3,6 +3,7 @@
 
 The sandbox is the stand-in: its programs run on this machine, so the clone is at another path
 (HOST:GUEST). The git of the host, the remote helper and the jail are the real ones."""
+import json
 import os
 import pathlib
 import random
@@ -412,3 +413,125 @@ def test_hooks_and_configuration_of_a_clone_do_not_run_on_the_host(hostile):
     assert hostile.before[1:] == snapshot(hostile)[1:]
     subprocess.run([script], check=True)
     assert canary.exists(), "the canary cannot be seen"
+
+
+# ---- commits of a staged workspace ----
+
+def staged(repo, *args):
+    """A staged sandbox whose workspace, in the guest, is a copy of the repository."""
+    shutil.copytree(repo.dir, repo.guest, symlinks=True)
+    repo.inst.sbx("create", "shell", f"{repo.dir}:{repo.guest}", "--staged", "--name", "demo",
+                  *args, check=0)
+
+
+def test_commits_of_a_staged_workspace_are_shown_and_fetched(repo):
+    first = repo.commit()
+    staged(repo)
+    sbx = repo.inst.sbx
+    assert sbx("review", "demo", "--git", check=0).stdout.startswith("No commits")
+    assert "Nothing was fetched" in sbx("apply", "demo", "--git", "-y", check=0).stdout
+    second = repo.commit("file", "two\n", dir=repo.guest)
+    repo.inside("checkout", "-q", "-b", "topic/one")
+    third = repo.commit("new \x1b[31m\u202e\n", "x\n", dir=repo.guest)
+    repo.inside("checkout", "-q", "--detach")
+    fourth = repo.commit("detached", "y\n", dir=repo.guest)
+    repo.inside("tag", "mine")
+    before, objects = snapshot(repo), sorted(repo.dir.rglob(".git/objects/*/*"))
+    p = sbx("review", "demo", "--git", check=0)
+    for text in (f"branch main: {second} ({repo.dir})", f"branch topic/one: {third}",
+                 f"branch HEAD: {fourth}", "Author: u <u@example.test>", "    file: two",
+                 " file | 2 +-"):
+        assert text in p.stdout, (text, p.stdout)
+    assert "\x1b" not in p.stdout and "\u202e" not in p.stdout and first not in p.stdout
+    assert "To fetch the branches into refs/sbx/demo: sbx apply demo --git" in p.stderr
+    assert snapshot(repo) == before and sorted(repo.dir.rglob(".git/objects/*/*")) == objects
+    shown = json.loads(sbx("review", "demo", "--git", "--json", check=0).stdout)
+    assert [(b["branch"], b["commit"]) for b in shown["branches"]] == [
+        ("HEAD", fourth), ("main", second), ("topic/one", third)]
+    assert f"commit {second}\n" in shown["branches"][1]["log"]
+    # later commits are not part of what was reviewed
+    later = repo.commit("later", "z\n", dir=repo.guest)
+    p = sbx("apply", "demo", "--git", "-y", check=0)
+    assert "Fetched 3 branches of sandbox 'demo' into refs/sbx/demo" in p.stderr
+    assert repo.git("for-each-ref", "--format=%(objectname) %(refname)", "refs/sbx") == (
+        f"{fourth} refs/sbx/demo/HEAD\n{second} refs/sbx/demo/main\n"
+        f"{third} refs/sbx/demo/topic/one")
+    assert repo.git("rev-parse", "HEAD") == first and repo.git("tag") == ""
+    assert repo.git("cat-file", "-e", later, check=False).returncode != 0
+    assert repo.git("fsck", "--strict") == ""
+    after = snapshot(repo)
+    assert after[1:] == before[1:] and not list(repo.dir.glob(".git/objects/pack/*.keep"))
+    assert list((repo.inst.root / "state/sbx/sandboxes").glob("*/git-*")) == []
+    assert "Fetched 0 branches" in sbx("apply", "demo", "--git", "-y", check=0).stderr
+
+
+def test_commits_are_not_fetched_without_a_review_or_a_repository(repo, inst):
+    repo.commit()
+    staged(repo)
+    p = inst.sbx("apply", "demo", "--git", "-y", check=1)
+    assert "were not reviewed" in p.stderr and "try: sbx review demo --git" in p.stderr
+    new = repo.commit("file", "two\n", dir=repo.guest)
+    inst.sbx("review", "demo", "--git", check=0)
+    assert "use --yes" in inst.sbx("apply", "demo", "--git", check=2).stderr
+    for args in (("apply", "demo", "--git", "--all"), ("apply", "demo", "--git", "file"),
+                 ("review", "demo", "--git", "--guard"), ("review", "demo", "--git", "--list")):
+        assert "mutually exclusive" in inst.sbx(*args, check=2).stderr
+    # the sandbox removes what it has shown
+    repo.inside("update-ref", "-d", "refs/heads/main")
+    repo.inside("reflog", "expire", "--expire=now", "--all")
+    repo.inside("prune", "--expire=now")
+    p = inst.sbx("apply", "demo", "--git", "-y", check=1)
+    assert "try: sbx review demo --git" in p.stderr
+    assert repo.git("for-each-ref", "refs/sbx") == ""
+    assert repo.git("cat-file", "-e", new, check=False).returncode != 0
+    other = inst.work / "plain"
+    other.mkdir()
+    inst.sbx("create", "shell", "--name", "other", "--staged", other, check=0)
+    p = inst.sbx("review", "other", "--git", check=1)
+    assert "no workspace of sandbox 'other' is a git repository" in p.stderr
+
+
+def test_a_hostile_git_of_a_staged_workspace_is_refused(repo):
+    folder = repo.inst.root / "hostile"
+    folder.mkdir()
+    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", folder / "git")
+    (folder / "git").chmod(0o755)
+    repo.commit()
+    staged(repo, "-e", f"PATH={folder}:{os.environ['PATH']}")
+    before = snapshot(repo)
+
+    def refuse(case):
+        for args in (("review", "demo", "--git"), ("apply", "demo", "--git", "-y")):
+            p = repo.inst.sbx(*args, check=1)
+            assert "\x1b" not in p.stdout + p.stderr and "\x07" not in p.stderr, (case, p.stderr)
+        assert snapshot(repo) == before, case
+
+    for case in ("control", "up", "many", "inject", "binary", "garbage", "err", "noise", "bomb",
+                 "count", "not-wanted", "truncated"):
+        (folder / "CASE").write_text(case)
+        refuse(case)
+    (folder / "CASE").unlink()
+    for (name, oid), _ in zip(bad_objects(repo), range(5)):
+        repo.inside("update-ref", "refs/heads/main", head(repo, oid))
+        refuse(name)
+    assert not list(repo.dir.glob(".git/objects/pack/*"))
+    assert repo.git("for-each-ref", "refs/sbx") == ""
+    assert list((repo.inst.root / "state/sbx/sandboxes").glob("*/git-*")) == []
+
+
+def test_a_long_or_broken_log_is_shown_in_bounds(repo):
+    repo.commit()
+    staged(repo)
+    good = repo.inside("rev-parse", "HEAD^{tree}")
+    parent = repo.inside("rev-parse", "HEAD")
+    who = b"u\x1b]0;owned\x07 <u@example.test> 1 +0000\n"
+    text = (b"tree " + good.encode() + b"\nparent " + parent.encode() + b"\nauthor " + who
+            + b"committer " + who + b"\n\xff\xfe\x1b[2J\n")
+    odd = literal(repo, "commit", text)
+    long = literal(repo, "commit", text + b"x" * (2 << 20))
+    repo.inside("update-ref", "refs/heads/odd", odd)
+    repo.inside("update-ref", "refs/heads/long", long)
+    p = repo.inst.sbx("review", "demo", "--git", check=0, binary=True)
+    assert b"\x1b" not in p.stdout and b"\x07" not in p.stdout and len(p.stdout) < 1 << 20
+    assert b"no log: larger than 1 MiB" in p.stdout and odd.encode() in p.stdout
+    repo.inst.sbx("review", "demo", "--git", "--json", check=0)

@@ -6,11 +6,11 @@
  *          clone in the running sandbox and adds the remote sandbox-NAME to the host repository.
  *          git runs remote_main for that remote (the program git-remote-sbx). clone_keep,
  *          clone_forget, clone_rename and clone_fork belong to `sbx rm`, `sbx rename` and `sbx
- *          fork`. For staged workspaces, clone_tree_open gets the files of a commit, and
- *          clone_merge merges texts.
+ *          fork`. Staged workspaces use the same ways: clone_show and clone_fetch get commits by
+ *          value, clone_tree_open gets the files of a commit, and clone_merge merges texts.
  * Trust    The host repository is the user's. Everything that the sandbox sends is hostile: see
  *          transfer.h and refs.h.
- * Owns     struct clone_want borrows its strings. clone_tree_free frees a tree.
+ * Owns     struct clone_want and clone_place borrow their strings. clone_tree_free frees a tree.
  * Limits   CLONE_MAX_CARRY patterns.
  * See      docs/decisions/clone-quarantine.md, tests/cli/test_clone.py
  */
@@ -47,6 +47,24 @@ void clone_fork(const json_t *sandbox, const char *name);
 int remote_main(int argc, char **argv);
 
 /* ---- staged workspaces ---- */
+
+/* A repository of the host and its copy in a running sandbox. */
+struct clone_place {
+	const char *sandbox, *id;
+	const char *host, *guest; /* work tree, path in the guest */
+};
+
+typedef void clone_put(void *arg, const char *branch, const char *oid, const char *log);
+
+/* Gives each branch with commits that the host does not have, with their log. The log is clean for
+ * a terminal. The host repository is not changed. */
+int clone_show(
+	const struct clone_place *w, clone_put *put, void *arg, struct problem *p) MUST_CHECK;
+/* Stores commits as refs/sbx/SANDBOX/BRANCH. *ret_n: how many the host did not have. */
+int clone_fetch(const struct clone_place *w, char *const *oids, char *const *branches, size_t n,
+	size_t *ret_n, struct problem *p) MUST_CHECK;
+/* Whether both could come from clone_show. */
+bool clone_is_branch(const char *oid, const char *branch);
 
 /* The files of the commit that HEAD was at a time, below `host`. NULL: it is unknown, or there is
  * no repository. */

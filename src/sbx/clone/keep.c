@@ -11,71 +11,14 @@
 #include "lib/client/api/sandbox.h"
 #include "clone.h"
 #include "git.h"
+#include "lost.h"
 #include "remote_config.h"
 #include "transfer.h"
 
-#define HEADS "refs/heads/"
-
-/* Branches of a clone that have commits of their own. */
-struct lost {
-	char **oids, **names; /* without refs/heads/ */
-	size_t n;
-};
-
-static void lost_done(struct lost *l)
-{
-	mem_free_list(l->oids, l->n);
-	mem_free_list(l->names, l->n);
-}
-
-/* Whether a ref of the host below `where` has the commit. */
-static bool is_kept(const struct repo *repo, const char *oid, const char *const *where)
-{
-	const char *args[] = {
-		"for-each-ref", "--count=1", "--format=%(refname)", "--contains", oid, NULL};
-	struct git_run g = {.git_dir = repo->git_dir, .args = args, .more = where};
-	struct err ignored = {0};
-	int r = git_run(&g, &ignored);
-	AUTO_FREE char *out = g.out;
-
-	return r == 0 && out[0];
-}
-
-static void find_lost(const struct repo *repo, const struct refs *refs, struct lost *l)
-{
-	l->oids = xcalloc(refs->n + 1, sizeof(char *));
-	l->names = xcalloc(refs->n + 1, sizeof(char *));
-	for (size_t i = 0; i < refs->n; i++) {
-		const struct ref *ref = &refs->v[i];
-
-		if (!str_starts(ref->name, HEADS) || is_kept(repo, ref->oid, NULL))
-			continue;
-		l->oids[l->n] = xstrdup(ref->oid);
-		l->names[l->n++] = xstrdup(ref->name + strlen(HEADS));
-	}
-}
-
-static int keep_ref(const struct repo *repo, const char *sandbox, const char *name, const char *oid,
-	struct problem *p)
-{
-	AUTO_FREE char *ref = xasprintf("refs/sbx/%s/%s", sandbox, name);
-	const char *args[] = {"update-ref", "-m", "sbx: kept from a sandbox", ref, oid, NULL};
-	struct git_run g = {.git_dir = repo->git_dir, .args = args};
-	int r = git_must(&g, "cannot keep a branch of the sandbox", &p->err);
-
-	free(g.out);
-	return r;
-}
-
 static int keep_lost(const struct transfer *pl, const struct lost *l, struct problem *p)
 {
-	AUTO_FREE char *keep = NULL;
-	int r = transfer_fetch(pl, l->oids, l->n, &keep, p);
+	int r = lost_fetch(pl, l, p);
 
-	for (size_t i = 0; r == 0 && i < l->n; i++)
-		r = keep_ref(&pl->repo, pl->ref, l->names[i], l->oids[i], p);
-	if (keep)
-		(void)unlink(keep);
 	if (r < 0)
 		return r;
 	ui_warning("sandbox '%s' has commits that were not fetched: kept in refs/sbx/%s", pl->ref,
@@ -89,7 +32,7 @@ static int keep_all(const json_t *sandbox, struct problem *p)
 	const char *host = api_str(json_object_get(sandbox, "clone"), "host");
 	AUTO_TRANSFER struct transfer pl = {0};
 	AUTO_REFS struct refs refs = {0};
-	CLEANUP(lost_done) struct lost lost = {0};
+	AUTO_LOST struct lost lost = {0};
 	int r = transfer_of(sandbox, &pl, p);
 
 	if (r == 0)
@@ -100,7 +43,7 @@ static int keep_all(const json_t *sandbox, struct problem *p)
 		r = transfer_list(&pl, &refs, p);
 	if (r < 0)
 		return r;
-	find_lost(&pl.repo, &refs, &lost);
+	lost_find(&pl.repo, &refs, &lost);
 	return lost.n > 0 ? keep_lost(&pl, &lost, p) : 0;
 }
 
@@ -130,8 +73,8 @@ static int end_tracking(const struct repo *repo, const char *sandbox, char *line
 	if (!ref || !str_starts(ref + 1, prefix))
 		return 0;
 	*ref++ = '\0';
-	if (!is_kept(repo, line, where))
-		r = keep_ref(repo, sandbox, ref + strlen(prefix), line, p);
+	if (!lost_is_kept(repo, line, where))
+		r = lost_keep_ref(repo, sandbox, ref + strlen(prefix), line, p);
 	if (r < 0)
 		return r;
 	args[3] = ref;

@@ -366,23 +366,29 @@ static int take_packs(
 	return r;
 }
 
-int transfer_fetch(
-	const struct transfer *pl, char *const *oids, size_t n, char **ret_keep, struct problem *p)
+int transfer_quarantine(const struct transfer *pl, char *const *oids, size_t n,
+	struct quarantine *q, struct problem *p)
 {
 	static const char *const argv[] = {"git", "fetch", "-q", "--stdin", "--no-tags",
 		"--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
 		"fd::3,4", NULL};
 	const char *service[] = {
 		"git", "-c", "uploadpack.allowAnySHA1InWant=true", "upload-pack", pl->guest, NULL};
-	AUTO_QUARANTINE struct quarantine q = {0};
 	CLEANUP(talk_done) struct talk t = {.report = NULL};
 	AUTO_CLOSE int wants = list_wants(oids, n, &p->err);
-	int r = wants < 0 ? wants : quarantine_make(&q, &pl->repo, pl->id, NULL, &p->err);
+	int r = wants < 0 ? wants : quarantine_make(q, &pl->repo, pl->id, NULL, &p->err);
 
 	if (r == 0)
-		r = set_haves(&q, &p->err);
-	if (r == 0)
-		r = talk_run(pl, &q, argv, wants, service, &t, p);
+		r = set_haves(q, &p->err);
+	return r == 0 ? talk_run(pl, q, argv, wants, service, &t, p) : r;
+}
+
+int transfer_fetch(
+	const struct transfer *pl, char *const *oids, size_t n, char **ret_keep, struct problem *p)
+{
+	AUTO_QUARANTINE struct quarantine q = {0};
+	int r = transfer_quarantine(pl, oids, n, &q, p);
+
 	return r == 0 ? take_packs(pl, &q, ret_keep, p) : r;
 }
 

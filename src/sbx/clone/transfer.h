@@ -15,6 +15,7 @@
 #pragma once
 
 #include <jansson.h>
+#include "quarantine.h"
 #include "refs.h"
 #include "repo.h"
 
@@ -38,6 +39,9 @@ int transfer_run(const struct transfer *pl, const char *user, const char *const 
 	char **ret_out, size_t *ret_n, struct problem *p) MUST_CHECK;
 
 int transfer_list(const struct transfer *pl, struct refs *ret, struct problem *p) MUST_CHECK;
+/* Fetches the objects into a quarantine only, which is made; refs/h of it are what the host has. */
+int transfer_quarantine(const struct transfer *pl, char *const *oids, size_t n,
+	struct quarantine *q, struct problem *p) MUST_CHECK;
 /* Fetches the objects. *ret_keep, if set, is the path of a .keep file for git to remove. */
 int transfer_fetch(const struct transfer *pl, char *const *oids, size_t n, char **ret_keep,
 	struct problem *p) MUST_CHECK;

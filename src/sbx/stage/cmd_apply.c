@@ -9,12 +9,14 @@
 #include "lib/vm/share/place.h"
 #include "pull.h"
 #include "show.h"
+#include "src/sbx/stage/commits/commits.h"
 #include "stage.h"
 #include "view_internal.h"
 
 static const struct opt_def opts[] = {
 	{0, "plain", NULL, "apply the changes of class plain and merged"},
 	{0, "all", NULL, "apply all classes except those that need their path"},
+	{0, "git", NULL, "fetch the reviewed commits into refs/sbx/SANDBOX"},
 	{'y', "yes", NULL, "do not prompt"},
 	{0, "continue", NULL, "finish an apply that was interrupted"},
 	{0, "undo", NULL, "revert an apply that was interrupted"},
@@ -228,11 +230,11 @@ static int end_last(const char *ref, bool go_on, bool only_open, struct problem 
 static int check_apply(const struct opts *o, struct problem *p)
 {
 	unsigned n = opts_has(o, "plain") + opts_has(o, "all") + opts_has(o, "continue") +
-		     opts_has(o, "undo") + (o->args.n > 1);
+		     opts_has(o, "undo") + opts_has(o, "git") + (o->args.n > 1);
 
 	if (n > 1) {
 		(void)err_set(&p->err, -EINVAL,
-			"--plain, --all, --continue, --undo and PATH are mutually exclusive");
+			"--plain, --all, --git, --continue, --undo and PATH are mutually exclusive");
 		return problem_usage(p, -EINVAL, "apply");
 	}
 	if (opts_has(o, "continue") || opts_has(o, "undo") || opts_has(o, "yes") || ui_can_ask())
@@ -248,6 +250,8 @@ static int run_apply(struct opts *o)
 	bool go_on = opts_has(o, "continue");
 	int r = check_apply(o, &p);
 
+	if (r == 0 && opts_has(o, "git"))
+		return commits_apply(o);
 	if (r == 0 && (go_on || opts_has(o, "undo")))
 		r = end_last(o->args.v[0], go_on, true, &p);
 	else if (r == 0)
@@ -266,9 +270,11 @@ const struct verb verb_apply = {
 		"change is prompted for. PATH selects a file, or everything below a directory; it is absolute\n"
 		"or relative to the workspace. Files that changed on the host since then are skipped.\n\n"
 		"Each file is replaced in one step, and its old version is kept for sbx undo. An apply that\n"
-		"was killed is finished with --continue or reverted with --undo.",
+		"was killed is finished with --continue or reverted with --undo.\n\n"
+		"With --git, fetches the commits of the last sbx review --git into refs/sbx/SANDBOX/BRANCH of\n"
+		"your repository. Your branches, index and files are not changed.",
 	.examples = "  sbx apply demo\n  sbx apply --plain --yes demo\n"
-		    "  sbx apply demo src/main.c Makefile\n",
+		    "  sbx apply demo src/main.c Makefile\n  sbx apply demo --git\n",
 	.opts = opts,
 	.min = 1,
 	.max = 1024,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx review: takes the changes of the sandbox and shows them. */
+#include <errno.h>
 #include <string.h>
 
 #include "lib/client/tui/tui.h"
 #include "show.h"
 #include "src/sbx/review/review.h"
+#include "src/sbx/stage/commits/commits.h"
 #include "stage.h"
 #include "src/sbx/stage/screen/stage_screen.h"
 
@@ -12,6 +14,7 @@ static const struct opt_def opts[] = {
 	{0, "list", NULL, "print the list of staged changes without diffs"},
 	{0, "guard", NULL, "show changed files that run programs on the host"},
 	{0, "done", NULL, "with --guard: print the names and forget the list"},
+	{0, "git", NULL, "show commits of the sandbox that the host does not have"},
 	{0, "plain", NULL, "print text, also on a terminal"},
 	{0, "json", NULL, "print JSON"},
 	{0},
@@ -69,14 +72,27 @@ static void note_conflicts(const struct stage_view *v)
 	ui_hint("sbx cp %s:%s/%s %s.sandbox", v->sandbox, first->guest, first->path, first->shown);
 }
 
+static int check_review(const struct opts *o, struct problem *p)
+{
+	if (!opts_has(o, "git") || (!opts_has(o, "guard") && !opts_has(o, "list")))
+		return 0;
+	(void)err_set(&p->err, -EINVAL, "--git, --guard and --list are mutually exclusive");
+	return problem_usage(p, -EINVAL, "review");
+}
+
 static int run_review(struct opts *o)
 {
 	AUTO_STAGE_VIEW struct stage_view v = {0};
 	struct problem p = {0};
 	int r;
 
+	r = check_review(o, &p);
+	if (r < 0)
+		return ui_problem(&p, r);
 	if (opts_has(o, "guard"))
 		return review_guard(o);
+	if (opts_has(o, "git"))
+		return commits_review(o);
 	r = stage_view_open(&v, o->args.v[0], true, &p);
 	if (r == 0 && opts_has(o, "json")) {
 		show_json(&v);
@@ -114,12 +130,15 @@ const struct verb verb_review = {
 		"symlink-out, hidden, moving and special are never applied.\n\n"
 		"On a terminal, a full-screen view opens: select changes and apply them there; ? lists its\n"
 		"keys. Nothing is applied without a confirmation.\n\n"
+		"With --git, shows the log of the commits in the sandbox that the host does not have. They\n"
+		"are checked in a jail first. Nothing is fetched into your repository.\n\n"
 		"With --guard, shows the workspace files that run programs on the host (Makefile,\n"
 		"package.json, editor and CI configuration ...) and that a sandbox without --staged created\n"
 		"or changed: the program that runs each file, and the difference to its earlier content.\n"
 		"Also lists the writes that the guard denied. The list is kept until --done or until the\n"
 		"sandbox is removed. Files outside the list, such as source code, are not shown.",
 	.examples = "  sbx review demo\n  sbx review --list demo\n  sbx review demo --guard\n"
+		    "  sbx review demo --git\n"
 		    "  sbx review demo --guard --json | jq -r '.changed[].path'\n",
 	.opts = opts,
 	.min = 1,
