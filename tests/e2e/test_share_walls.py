@@ -380,3 +380,40 @@ def test_the_host_is_written_by_apply_only(env):
     assert env.sbx("review", "--list", "staged").stdout.startswith("No changes")
     assert tree(folder) == before
     box.rm()
+
+
+def test_commits_and_merges_of_a_staged_repository(env):
+    folder = env.make_folder("staged-git")
+    lines = [f"line {i}\n" for i in range(1, 10)]
+    edited = {"host": ["host\n", *lines[1:]], "guest": [*lines[:-1], "guest\n"],
+              "both": ["host\n", *lines[1:-1], "guest\n"]}
+    (folder / "a.txt").write_text("".join(lines))
+
+    def git(*args):
+        return subprocess.run(
+            ["git", "-C", folder, "-c", "user.name=h", "-c", "user.email=h@example.test", *args],
+            check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q", "-b", "main")
+    git("add", "-A")
+    git("commit", "-qm", "base")
+    box = env.create("staged-git", folder, flags=["--staged"])
+    before, config = git("rev-parse", "HEAD"), (folder / ".git/config").read_text()
+    commit = "git -c user.name=a -c user.email=a@example.test commit -q"
+    box.guest(f"cd '{folder}' && sed -i 's/line 9/guest/' a.txt && {commit} -am 'work of the agent'"
+              " && git config core.fsmonitor evil && echo x > .git/hooks/post-merge", user="agent")
+    (folder / "a.txt").write_text("".join(edited["host"]))
+    assert "  merged       changed  a.txt\n" in env.sbx("review", "--list", "staged-git").stdout
+    assert "work of the agent" in env.sbx("review", "--git", "staged-git").stdout
+    # what is fetched and applied is what was reviewed
+    box.guest(f"cd '{folder}' && echo later > a.txt && {commit} -am later", user="agent")
+    env.sbx("apply", "--git", "--yes", "staged-git")
+    assert git("log", "--format=%s", "refs/sbx/staged-git/main") == "work of the agent\nbase\n"
+    assert git("show", "refs/sbx/staged-git/main:a.txt") == "".join(edited["guest"])
+    env.sbx("apply", "--plain", "--yes", "staged-git")
+    assert (folder / "a.txt").read_text() == "".join(edited["both"])
+    assert git("rev-parse", "HEAD") == before and (folder / ".git/config").read_text() == config
+    assert not (folder / ".git/hooks/post-merge").exists()
+    env.sbx("undo", "staged-git")
+    assert (folder / "a.txt").read_text() == "".join(edited["host"])
+    env.sbx("rm", "-f", "--discard", "staged-git")
