@@ -469,7 +469,7 @@ def test_commits_are_not_fetched_without_a_review_or_a_repository(repo, inst):
     repo.commit()
     staged(repo)
     p = inst.sbx("apply", "demo", "--git", "-y", check=1)
-    assert "were not reviewed" in p.stderr and "try: sbx review demo --git" in p.stderr
+    assert "were not reviewed" in p.stderr and "try: sbx review --git demo" in p.stderr
     new = repo.commit("file", "two\n", dir=repo.guest)
     inst.sbx("review", "demo", "--git", check=0)
     assert "use --yes" in inst.sbx("apply", "demo", "--git", check=2).stderr
@@ -481,7 +481,7 @@ def test_commits_are_not_fetched_without_a_review_or_a_repository(repo, inst):
     repo.inside("reflog", "expire", "--expire=now", "--all")
     repo.inside("prune", "--expire=now")
     p = inst.sbx("apply", "demo", "--git", "-y", check=1)
-    assert "try: sbx review demo --git" in p.stderr
+    assert "try: sbx review --git demo" in p.stderr
     assert repo.git("for-each-ref", "refs/sbx") == ""
     assert repo.git("cat-file", "-e", new, check=False).returncode != 0
     other = inst.work / "plain"

@@ -131,7 +131,7 @@ static int fetch_workspace(const struct area *a, size_t ws, const struct commits
 	int r = clone_fetch(&place, rows->oids, rows->branches, rows->n, &n_new, p);
 
 	*n += n_new;
-	return r < 0 ? problem_hint(p, r, "sbx review %s --git", a->name) : 0;
+	return r < 0 ? problem_hint(p, r, "sbx review --git %s", a->name) : 0;
 }
 
 static int fetch_all(

@@ -86,7 +86,7 @@ int commits_list_load(const struct area *a, struct commits_list *ret, struct pro
 
 	if (r == -ENOENT) {
 		(void)err_set(&p->err, r, "the commits of sandbox '%s' were not reviewed", a->name);
-		return problem_hint(p, r, "sbx review %s --git", a->name);
+		return problem_hint(p, r, "sbx review --git %s", a->name);
 	}
 	for (char *s = r == 0 ? strtok_r(text, "\n", &save) : NULL; s;
 		s = strtok_r(NULL, "\n", &save))
