@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
+#include "sub_ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,6 @@
 
 #define KVM_GET_API_VERSION_IOCTL 0xae00u
 #define KVM_API_VERSION_WANTED 12
-#define SUB_IDS 65536ull
 #define WANTED_FILES 262144
 
 bool check_find_program(const char *name, char *buf, size_t size)
@@ -139,39 +139,24 @@ static void check_userns(struct check *c)
 			: "unprivileged_userns_clone=1");
 }
 
-static bool has_range(const char *file, const char *user)
-{
-	FILE *f = fopen(file, "re");
-	char line[256], uid[24];
-	bool found = false;
-
-	(void)snprintf(uid, sizeof(uid), "%u", (unsigned)getuid());
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		char *save = NULL, *name = strtok_r(line, ":", &save);
-		char *start = strtok_r(NULL, ":", &save), *count = strtok_r(NULL, ":\n", &save);
-
-		found = name && start && count &&
-			(strcmp(name, user) == 0 || strcmp(name, uid) == 0) &&
-			strtoull(count, NULL, 10) >= SUB_IDS;
-	}
-	if (f)
-		(void)fclose(f);
-	return found;
-}
-
 static void check_subuid(struct check *c)
 {
 	struct passwd *pw = getpwuid(getuid());
 	const char *user = pw ? pw->pw_name : "?";
+	uint32_t first = sub_ids_free("/etc/subuid", "/etc/subgid"), last = first + SUB_IDS - 1;
 
-	if (has_range("/etc/subuid", user) && has_range("/etc/subgid", user)) {
+	if (sub_ids_has("/etc/subuid", user, getuid()) &&
+		sub_ids_has("/etc/subgid", user, getuid())) {
 		check_set(c, CHECK_PASS, "%s has a range", user);
 		return;
 	}
 	check_set(c, CHECK_WARN, "%s has no range of 65536 in /etc/subuid and /etc/subgid", user);
 	check_detail(c, "required only to build templates");
-	check_hint(
-		c, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", user);
+	if (first)
+		check_hint(c, "sudo usermod --add-subuids %u-%u --add-subgids %u-%u %s", first,
+			last, first, last, user);
+	else
+		check_hint(c, "cat /etc/subuid /etc/subgid");
 }
 
 /* virtiofsd holds one descriptor for each file that the guest has cached; the guest is told to drop
