@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -322,30 +323,53 @@ def test_a_staged_sandbox_is_not_suspended(inst):
 def test_a_killed_apply_is_continued_or_undone(inst):
     create(inst)
     before = tree(inst.work)
-    names = [f"f/new/{i}" for i in range(400)]
-    send(inst, ("o/new", D, "", b""), *((n, F, "", n.encode() * 300) for n in names),
+    files = {f"f/new/{i}": b"%d\n" % i * 300 for i in range(400)}
+    files["f/new/200"] *= 2000  # is too large for a process with the limit, which it kills
+    send(inst, ("o/new", D, "", b""), *((n, F, "", text) for n, text in files.items()),
          ("f/a.txt", F, "", b"x\n"))
     inst.sbx("review", "--list", "demo", check=0)
-    for how, seconds in (("--continue", 0.25), ("--undo", 0.4)):
-        p = subprocess.Popen([SBX, "apply", "--all", "-y", "demo"], env=inst.env, cwd=inst.work,
-                             stderr=subprocess.DEVNULL)
-        time.sleep(seconds)
-        p.send_signal(signal.SIGKILL)
-        p.wait()
-        if p.returncode == 0:
-            inst.sbx("undo", "demo", check=0)
-            continue
-        busy = inst.sbx("review", "demo")
-        if busy.returncode:  # killed after its journal was written
-            assert "was interrupted" in busy.stderr
-            assert "try: sbx apply --continue demo" in busy.stderr
-            inst.sbx("apply", how, "demo", check=0)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    for how in ("--continue", "--undo"):
+        p = subprocess.run([SBX, "apply", "--all", "-y", "demo"], env=inst.env, cwd=inst.work,
+                           stderr=subprocess.DEVNULL, preexec_fn=limit)
+        assert p.returncode == -signal.SIGXFSZ
+        assert 50 < sum(".sbx" in n for n in os.listdir(inst.work / "new")) < 400
+        busy = inst.sbx("review", "demo", check=1)
+        assert "was interrupted" in busy.stderr
+        assert "try: sbx apply --continue demo" in busy.stderr
+        inst.sbx("apply", how, "demo", check=0)
         if how == "--continue":
-            inst.sbx("apply", "--all", "-y", "demo", check=0)
+            assert {n: (inst.work / n[2:]).read_bytes() for n in files} == files
             assert len(os.listdir(inst.work / "new")) == 400
-            inst.sbx("undo", "demo")
-            inst.sbx("undo", "demo")
+            inst.sbx("undo", "demo", check=0)
         assert tree(inst.work) == before
+
+
+def test_only_the_last_applies_are_kept(inst):
+    create(inst)
+    inst.sbx("settings", "set", "stage.keep", "2", check=0)
+    for i in range(4):
+        send(inst, ("f/b.txt", F, "", b"%d\n" % i), ("f/new", F, "", LINES.encode()))
+        inst.sbx("review", "--list", "demo", check=0)
+        inst.sbx("apply", "-y", "demo", *(["new"] if i == 0 else []), "b.txt", check=0)
+    stage = stage_of(inst)
+    assert sorted(os.listdir(stage / "undo")) == ["3", "4"]
+    # what the first apply has put is still the base of a merge
+    (inst.work / "new").write_text(edit(1, word="host"))
+    send(inst, ("f/b.txt", F, "", b"3\n"), ("f/new", F, "", edit(9).encode()))
+    assert notes_of(inst) == {"new": ("merged", None)}
+    for text in ("2\n", "1\n"):
+        inst.sbx("undo", "demo", check=0)
+        assert (inst.work / "b.txt").read_text() == text
+    assert "nothing to undo" in inst.sbx("undo", "demo", check=1).stderr
+    deadline = time.monotonic() + 30  # removed in the background
+    while list(stage.glob("trash-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert os.listdir(stage / "undo") == []
 
 
 # -- classes that follow from contents and names --------------------------------------------------

@@ -84,6 +84,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.choices = "default|strict|report|off",
 		.help = "guard of a new sandbox: which files that programs of the host run a "
 			"sandbox can write in a workspace"},
+	[SETTINGS_STAGE_KEEP] = {.name = "stage.keep",
+		.type = SETTINGS_NUMBER,
+		.standard = "20",
+		.max = 100000,
+		.help = "number of applies to a staged workspace that sbx undo can revert; old "
+			"versions of earlier ones are removed; 0: no limit"},
 	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
 		.type = SETTINGS_TEXT,
 		.standard = "",

@@ -32,6 +32,7 @@ enum settings_id {
 	SETTINGS_STOP_TIMEOUT,		/* seconds from the request to the kill */
 	SETTINGS_SHARE_SPECIAL_FILES,	/* true, false */
 	SETTINGS_SHARE_GUARD,		/* default, strict, report, off */
+	SETTINGS_STAGE_KEEP,		/* applies that can be undone; 0: all */
 	SETTINGS_NETWORK_CONNECT_TO,	/* HOST:PORT=ADDR:PORT,... */
 	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
 	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT */

@@ -21,6 +21,7 @@
 
 #include "plan.h"
 
+#define APPLY_GONE ".gone" /* after dir: the versions that an undo has removed; for the caller */
 #define APPLY_SYNC_EACH 32 /* more files are synced by one call for the file system */
 
 struct apply {
@@ -35,6 +36,7 @@ struct apply {
 	void *arg;
 	size_t n_done, n_skipped; /* results */
 	bool sync_each;		  /* internal: few files */
+	int gone;		  /* internal: directory of APPLY_GONE */
 };
 
 /* The selected steps of a plan: writes the journal, then does them. */

@@ -10,6 +10,7 @@
 #include "pull.h"
 #include "show.h"
 #include "src/sbx/stage/commits/commits.h"
+#include "src/sbx/stage/past/past.h"
 #include "stage.h"
 #include "view_internal.h"
 
@@ -172,12 +173,13 @@ static int finish_apply(struct stage_parts *s, struct problem *p)
 
 static int end_undo(const struct area *a, const struct apply *ap, const char *dir, struct err *err)
 {
-	AUTO_FREE char *kept = xasprintf("%s.kept", dir);
+	AUTO_FREE char *kept = xasprintf("%s.kept", dir), *gone = xasprintf("%s" APPLY_GONE, dir);
 
 	ui_done("Reverted %zu change%s of sandbox '%s'", ap->n_done, ap->n_done == 1 ? "" : "s",
 		a->name);
+	past_remove(a, gone);
 	if (ap->n_skipped == 0) {
-		area_remove(dir);
+		past_remove(a, dir);
 		return 0;
 	}
 	if (rename(dir, kept) < 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -376,27 +377,72 @@ size_t plan_want_path(struct plan *p, size_t ws, const char *path)
 	return n;
 }
 
-static bool has_wanted_below(const struct plan *p, const struct plan_step *dir)
+/* Steps that make or free a place for a directory, sorted. */
+struct place {
+	size_t ws, n;
+	enum plan_kind kind;
+	const char *path; /* n bytes of it */
+	struct plan_step *step;
+};
+
+static int compare_places(const void *left, const void *right)
 {
-	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].wanted && p->v[i].ws == dir->ws && p->v[i].kind >= PLAN_MKDIR &&
-			is_at_or_below(p->v[i].path, dir->path))
-			return true;
-	return false;
+	const struct place *x = left, *y = right;
+	int c = memcmp(x->path, y->path, MIN(x->n, y->n));
+
+	if (x->ws != y->ws)
+		return x->ws < y->ws ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return c || x->n == y->n ? c : x->n < y->n ? -1 : 1;
+}
+
+static size_t list_places(const struct plan *p, struct place *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct plan_step *s = &p->v[i];
+
+		if (s->kind == PLAN_MKDIR || s->kind == PLAN_DELETE)
+			ret[n++] = (struct place){.ws = s->ws,
+				.n = strlen(s->path),
+				.kind = s->kind,
+				.path = s->path,
+				.step = s};
+	}
+	qsort(ret, n, sizeof(*ret), compare_places);
+	return n;
+}
+
+/* Selects a step for the first `n` bytes of the path of another one. */
+static void want_place(struct place *places, size_t n_places, const struct plan_step *s, size_t n,
+	enum plan_kind kind, enum plan_class below)
+{
+	struct place key = {.ws = s->ws, .n = n, .kind = kind, .path = s->path},
+		     *found = bsearch(&key, places, n_places, sizeof(key), compare_places);
+
+	if (found && found->step->class < below)
+		found->step->wanted = true;
 }
 
 /* A new directory is needed by what is in it, and the file or link that is in its place must go. */
 void plan_want_parents(struct plan *p)
 {
-	for (size_t i = 0; i < p->n; i++) {
-		struct plan_step *s = &p->v[i];
+	AUTO_FREE struct place *places = xcalloc(p->n + 1, sizeof(*places));
+	size_t n_places = list_places(p, places);
 
-		if (s->kind == PLAN_MKDIR && !s->wanted && s->class < PLAN_SYMLINK_OUT)
-			s->wanted = has_wanted_below(p, s);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_step *s = &p->v[i];
+
+		if (!s->wanted || s->kind < PLAN_MKDIR)
+			continue;
+		for (size_t n = strlen(s->path); n-- > 0;)
+			if (s->path[n] == '/')
+				want_place(places, n_places, s, n, PLAN_MKDIR, PLAN_SYMLINK_OUT);
 	}
 	for (size_t i = 0; i < p->n; i++)
-		for (size_t k = 0; k < i && p->v[i].wanted && p->v[i].kind == PLAN_MKDIR; k++)
-			if (p->v[k].kind == PLAN_DELETE && p->v[k].ws == p->v[i].ws &&
-				p->v[k].class < PLAN_GIT && strcmp(p->v[k].path, p->v[i].path) == 0)
-				p->v[k].wanted = true;
+		if (p->v[i].wanted && p->v[i].kind == PLAN_MKDIR)
+			want_place(places, n_places, &p->v[i], strlen(p->v[i].path), PLAN_DELETE,
+				PLAN_GIT);
 }

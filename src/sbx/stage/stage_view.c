@@ -11,6 +11,7 @@
 #include "lib/client/api/sandbox.h"
 #include "pull.h"
 #include "src/sbx/stage/merge/saved.h"
+#include "src/sbx/stage/past/past.h"
 #include "view_internal.h"
 
 /* ---- items ---- */
@@ -203,7 +204,10 @@ static int run_apply(struct stage_parts *s, struct stage_result *ret, struct pro
 	*ret = (struct stage_result){.n_done = ap.n_done,
 		.n_skipped = ap.n_skipped,
 		.n_held = s->plan.n - ap.n_done - ap.n_skipped};
-	return area_save_known(&s->area, &p->err);
+	r = area_save_known(&s->area, &p->err);
+	if (r == 0)
+		past_trim(&s->area, number);
+	return r;
 }
 
 int stage_view_apply(struct stage_view *v, void (*tell)(const char *path, const char *why),

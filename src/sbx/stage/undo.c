@@ -19,8 +19,18 @@ static int say_kept(struct err *err)
 	return err_set(err, KEPT, "changed since it was applied");
 }
 
+/* The temporary name has what is no longer needed. A rename does not wait for the file system to
+ * free blocks; on another file system it does. */
+static int throw_away(const struct apply *a, const struct spot *p, struct err *err)
+{
+	if (renameat(p->dir, p->temp, a->gone, p->saved) == 0 || unlinkat(p->dir, p->temp, 0) == 0)
+		return 0;
+	return err_errno(err, -errno, "cannot remove '%.200s'", p->base);
+}
+
 /* `now` leaves its path, if the path still has it. */
-static int take_away(const struct spot *p, const struct look *now, struct err *err)
+static int take_away(
+	const struct apply *a, const struct spot *p, const struct look *now, struct err *err)
 {
 	struct look out;
 	int r;
@@ -29,9 +39,7 @@ static int take_away(const struct spot *p, const struct look *now, struct err *e
 		return err_errno(err, -errno, "cannot remove '%.200s'", p->base);
 	r = look_in(p->dir, p->temp, false, &out, err);
 	if (r == 0 && look_same(&out, now, true))
-		return unlinkat(p->dir, p->temp, 0) < 0
-			       ? err_errno(err, -errno, "cannot remove '%.200s'", p->base)
-			       : 0;
+		return throw_away(a, p, err);
 	if (r == 0)
 		(void)renameat2(p->dir, p->temp, p->dir, p->base, RENAME_NOREPLACE);
 	return r < 0 ? r : say_kept(err);
@@ -52,7 +60,7 @@ static int put_back(
 		return 0;
 	r = look_in(p->dir, p->temp, false, &out, err);
 	if (r == 0 && look_same(&out, now, true))
-		return unlinkat(p->dir, p->temp, 0) < 0 ? -errno : 0;
+		return throw_away(a, p, err);
 	if (r == 0 && renameat2(p->dir, p->temp, p->dir, p->base, RENAME_EXCHANGE) == 0)
 		r = spot_save(a, p, err);
 	return r < 0 ? r : say_kept(err);
@@ -99,7 +107,7 @@ static int undo_file(
 	spot_drop_temp(p);
 	if (now.type == LOOK_ABSENT)
 		return 0;
-	return spot_matches(&now, &s->new) ? take_away(p, &now, err) : say_kept(err);
+	return spot_matches(&now, &s->new) ? take_away(a, p, &now, err) : say_kept(err);
 }
 
 static int undo_mkdir(const struct spot *p, struct err *err)
@@ -173,12 +181,18 @@ static void finish_undo(struct apply *a, const struct plan_step *s, int r, const
 
 int apply_undo(struct apply *a, struct err *err)
 {
-	AUTO_FREE char *skipped = NULL;
+	AUTO_FREE char *skipped = NULL, *gone = xasprintf("%s" APPLY_GONE, a->dir);
+	AUTO_CLOSE int fd = -1;
 	AUTO_PLAN struct plan p = {0};
 	int r = journal_read(a->dir, &p, err);
 
 	if (r < 0)
 		return r;
+	(void)mkdir(gone, 0700);
+	fd = open(gone, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(err, -errno, "cannot create %s", gone);
+	a->gone = fd;
 	skipped = journal_skipped(a->dir, p.n);
 	for (size_t i = p.n; i-- > 0;) {
 		struct err why = {0};

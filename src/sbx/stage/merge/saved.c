@@ -54,7 +54,7 @@ char *saved_base_path(const char *dir, size_t ws, const char *path)
 
 	sha256_begin(&sha);
 	add_place(&sha, ws, path);
-	return file_in(dir, "base-", &sha);
+	return file_in(dir, SAVED_BASE, &sha);
 }
 
 int saved_put(const char *file, struct slice text, uint32_t mode, struct err *err)

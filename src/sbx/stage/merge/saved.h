@@ -16,6 +16,7 @@
 
 #include "src/sbx/stage/plan.h"
 
+#define SAVED_BASE "base-"	  /* begins the name of a base version */
 #define SAVED_MAX_BASE (1u << 20) /* bytes of a base version */
 
 struct saved {
