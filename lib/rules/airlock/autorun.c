@@ -165,27 +165,55 @@ static void judge_tree(
 	ret->row = tree->row;
 }
 
+/* One more component, which ends at *p. */
+static void walk_name(const struct autorun_list *l, const char *path, const char **p,
+	enum guard_level level, struct autorun_walk *w, struct autorun_match *ret)
+{
+	size_t n = strcspn(*p, "/");
+	struct look k;
+
+	look_at(l, &w->at, *p, n, &k);
+	judge_look(&k, level, ret);
+	w->at = k.below;
+	*p += n;
+	if (ret->row && ret->row->mode == AUTORUN_REPORT_TREE && !w->tree.row) {
+		w->tree = *ret;
+		w->n_tree = (size_t)(*p - path);
+	}
+}
+
+static void walk_dir(const struct autorun_list *l, const char *path, size_t n,
+	enum guard_level level, struct autorun_memo *memo, struct autorun_match *ret)
+{
+	memo->walk = (struct autorun_walk){.at = l->root};
+	memo->n_dir = n < sizeof(memo->dir) ? n : 0;
+	memcpy(memo->dir, path, memo->n_dir);
+	for (const char *p = path; p < path + n; p++)
+		walk_name(l, path, &p, level, &memo->walk, ret);
+}
+
+void autorun_find_near(const struct autorun_list *l, struct autorun_memo *memo, const char *path,
+	enum guard_level level, struct autorun_match *ret, size_t *ret_tree)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n = (size_t)(name - path);
+	struct autorun_walk w;
+
+	*ret = (struct autorun_match){0};
+	if (!n || !*name || n != memo->n_dir || memcmp(path, memo->dir, n) != 0)
+		walk_dir(l, path, n, level, memo, ret);
+	w = memo->walk;
+	if (*name)
+		walk_name(l, path, &name, level, &w, ret);
+	*ret_tree = w.n_tree;
+	if (w.tree.row)
+		judge_tree(&w.tree, level, ret);
+}
+
 void autorun_find(const struct autorun_list *l, const char *path, enum guard_level level,
 	struct autorun_match *ret, size_t *ret_tree)
 {
-	struct autorun_place at = l->root;
-	struct autorun_match tree = {0};
-	struct look k;
+	struct autorun_memo memo = {0};
 
-	*ret = (struct autorun_match){0};
-	*ret_tree = 0;
-	for (const char *p = path; *p; p += *p == '/') {
-		size_t n = strcspn(p, "/");
-
-		look_at(l, &at, p, n, &k);
-		judge_look(&k, level, ret);
-		at = k.below;
-		p += n;
-		if (ret->row && ret->row->mode == AUTORUN_REPORT_TREE && !tree.row) {
-			tree = *ret;
-			*ret_tree = (size_t)(p - path);
-		}
-	}
-	if (tree.row)
-		judge_tree(&tree, level, ret);
+	autorun_find_near(l, &memo, path, level, ret, ret_tree);
 }

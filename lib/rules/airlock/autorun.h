@@ -28,6 +28,7 @@
 #define AUTORUN_MAX_ROWS 768
 #define AUTORUN_MAX_STEPS 1536
 #define AUTORUN_MAX_TEXT (256 * 1024)
+#define AUTORUN_MAX_MEMO 1024 /* bytes of a directory; of a longer one nothing is kept */
 
 enum autorun_mode {
 	AUTORUN_NONE,
@@ -91,6 +92,19 @@ void autorun_match(const struct autorun_list *l, const struct autorun_place *at,
 /* Whether the same names are refused below both. */
 bool autorun_same(const struct autorun_list *l, const struct autorun_place *a,
 	const struct autorun_place *b, enum guard_level level);
+/* How far the directory of the last path has come, for one list and level. Zero: none. */
+struct autorun_memo {
+	char dir[AUTORUN_MAX_MEMO];
+	size_t n_dir;
+	struct autorun_walk {
+		struct autorun_place at;
+		struct autorun_match tree; /* the first directory with AUTORUN_REPORT_TREE */
+		size_t n_tree;
+	} walk;
+};
+/* autorun_find, which is faster for a path in the same directory as the last one. */
+void autorun_find_near(const struct autorun_list *l, struct autorun_memo *memo, const char *path,
+	enum guard_level level, struct autorun_match *ret, size_t *ret_tree);
 /* A path relative to the root of a workspace. *ret_tree: the length of the part of it that is a
  * directory with AUTORUN_REPORT_TREE; 0: none. */
 void autorun_find(const struct autorun_list *l, const char *path, enum guard_level level,

@@ -114,9 +114,9 @@ static void tell_denied(struct guard *g, const struct guard_call *c)
 	size_t tree;
 
 	if (c->a.rel)
-		autorun_find(g->list, c->a.rel, g->level, &a, &tree);
+		guard_find(g, c->a.rel, &a, &tree);
 	if (c->type == GUARD_LINK && !guard_is_refused(&a) && c->b.rel) {
-		autorun_find(g->list, c->b.rel, g->level, &b, &tree);
+		guard_find(g, c->b.rel, &b, &tree);
 		p = &c->b;
 		a = b;
 	}
@@ -133,7 +133,7 @@ static bool is_recorded(struct guard *g, const struct guard_call *c)
 	if ((c->type != GUARD_OPEN && c->type != GUARD_REMOVE && c->type != GUARD_MODE) ||
 		g->hand < 0)
 		return false;
-	autorun_find(g->list, c->a.rel, g->level, &m, &tree);
+	guard_find(g, c->a.rel, &m, &tree);
 	if (guard_report_path(g, &c->a, m.mode == AUTORUN_REPORT_TREE ? tree : 0, &at) < 0)
 		return false;
 	guard_dirty_sync(g);

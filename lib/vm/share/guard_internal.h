@@ -44,7 +44,8 @@ struct guard {
 	int hand;      /* a socket to the other process */
 	uint32_t lost; /* events */
 	struct guard_seen reported, told;
-	uint32_t generation; /* of the list that `reported` is about */
+	struct autorun_memo memo; /* the supervisor's */
+	uint32_t generation;	  /* of the list that `reported` is about */
 	size_t n_rows, n_copied;
 	uint32_t next_copy;
 };
@@ -102,7 +103,9 @@ const char *guard_path_name(const struct guard_path *p);
 const char *guard_fixed_text(const struct guard_path *p);
 /* GUARD_CONTINUE; GUARD_SINK: by the hand; -EACCES, -EPERM. *ret_ask: the hand is needed first. Not
  * for GUARD_RENAME. */
-int guard_judge(const struct guard *g, const struct guard_call *c, bool *ret_ask) MUST_CHECK;
+int guard_judge(struct guard *g, const struct guard_call *c, bool *ret_ask) MUST_CHECK;
+/* What the list says about a path. *ret_tree as with autorun_find. */
+void guard_find(struct guard *g, const char *rel, struct autorun_match *ret, size_t *ret_tree);
 bool guard_is_refused(const struct autorun_match *m);
 bool guard_is_reported(const struct autorun_match *m);
 void guard_place_of(const struct guard *g, const struct guard_path *p, struct autorun_place *ret);

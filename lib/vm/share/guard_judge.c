@@ -103,8 +103,13 @@ void guard_place_of(const struct guard *g, const struct guard_path *p, struct au
 	}
 }
 
+void guard_find(struct guard *g, const char *rel, struct autorun_match *ret, size_t *ret_tree)
+{
+	autorun_find_near(g->list, &g->memo, rel, g->level, ret, ret_tree);
+}
+
 /* A file that was removed while it was open may have had a name that is guarded. */
-static void find_deleted(const struct guard *g, const char *rel, struct autorun_match *m)
+static void find_deleted(struct guard *g, const char *rel, struct autorun_match *m)
 {
 	size_t n = strlen(rel), k = sizeof(deleted) - 1, tree;
 	char text[GUARD_PATH_SIZE];
@@ -114,19 +119,19 @@ static void find_deleted(const struct guard *g, const char *rel, struct autorun_
 		return;
 	memcpy(text, rel, n - k);
 	text[n - k] = '\0';
-	autorun_find(g->list, text, g->level, &other, &tree);
+	guard_find(g, text, &other, &tree);
 	if (guard_is_refused(&other))
 		*m = other;
 }
 
-static void find_match(const struct guard *g, const struct guard_path *p, struct autorun_match *m)
+static void find_match(struct guard *g, const struct guard_path *p, struct autorun_match *m)
 {
 	size_t tree;
 
 	*m = (struct autorun_match){0};
 	if (!p->rel)
 		return;
-	autorun_find(g->list, p->rel, g->level, m, &tree);
+	guard_find(g, p->rel, m, &tree);
 	find_deleted(g, p->rel, m);
 }
 
@@ -152,7 +157,7 @@ static int judge_fixed(const struct guard_call *c)
 	return c->creates_fd && guard_fixed_text(&c->a) ? GUARD_SINK : -EACCES;
 }
 
-int guard_judge(const struct guard *g, const struct guard_call *c, bool *ret_ask)
+int guard_judge(struct guard *g, const struct guard_call *c, bool *ret_ask)
 {
 	struct autorun_match a, b = {0};
 

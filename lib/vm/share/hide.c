@@ -20,6 +20,10 @@
 #include "lib/base/fs/fd.h"
 #include "hide_internal.h"
 
+/* Since Linux 6.6; the headers of Debian 12 are older. */
+#define NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
+#define NOTIF_SYNC_WAKE_UP UINT64_C(1)
+
 /* Which arguments are names, each with the directory it is looked up in. The first argument of
  * symlinkat is content, not a name. */
 static const struct name_args {
@@ -148,13 +152,19 @@ int hide_answer(int notify_fd, const struct hide_ask *a)
 	r = judge_call(&req, a);
 	if (r == -EPIPE)
 		return r; /* without the hand nothing can be decided */
-	/* The pid could have been another process's by the time its memory was read. */
-	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &req.id) < 0)
-		return 0;
+	/* The pid could have been another process's by the time its memory was read. Then the id is
+	 * no longer known, and the answer is for nobody. */
 	set_answer(notify_fd, a, r, &resp);
 	if (ioctl(notify_fd, SECCOMP_IOCTL_NOTIF_SEND, &resp) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;
+}
+
+/* The thread of virtiofsd waits for the answer, so the supervisor can have its processor. To wake
+ * another one takes longer than most decisions. */
+static void share_processor(int notify_fd)
+{
+	(void)ioctl(notify_fd, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
 }
 
 static void supervise_hide(pid_t keeper, int notify_fd, const struct hide_ask *ask)
@@ -170,6 +180,7 @@ static void supervise_hide(pid_t keeper, int notify_fd, const struct hide_ask *a
 	(void)prctl(PR_SET_NAME, "sbx-hide");
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)setrlimit(RLIMIT_FSIZE, &none);
+	share_processor(notify_fd);
 	if (jail_seal(ask->guard ? JAIL_GUARD : JAIL_HIDE, NULL) < 0)
 		_exit(1);
 	while (r == 0)

@@ -10,6 +10,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The first half of the path leaves a memo, which the whole path may use. */
+static void check_memo(const struct autorun_list *l, const char *path)
+{
+	AUTO_FREE char *half = xstrndup(path, strlen(path) / 2);
+	struct autorun_memo memo = {0};
+	struct autorun_match near, alone;
+	size_t near_tree, alone_tree;
+
+	autorun_find_near(l, &memo, half, GUARD_DEFAULT, &near, &near_tree);
+	autorun_find_near(l, &memo, path, GUARD_DEFAULT, &near, &near_tree);
+	autorun_find(l, path, GUARD_DEFAULT, &alone, &alone_tree);
+	assert(near.mode == alone.mode && near.row == alone.row && near.anchor == alone.anchor &&
+		near_tree == alone_tree);
+}
+
 static void check_steps(const struct autorun_list *l, const char *path)
 {
 	struct autorun_match whole, m = {0};
@@ -49,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	path = xstrndup(end ? (const char *)end + 1 : "", end ? size - n - 1 : 0);
 	check_steps(l, path);
+	check_memo(l, path);
 	(void)!autorun_except(l, path, NULL);
 	check_steps(l, path);
 	return 0;

@@ -148,6 +148,31 @@ static void a_tree_is_one_thing(void **state)
 	assert_int_equal(m.row->kind, 45);
 }
 
+/* The memo of one path must not change what is said about another. */
+static void a_memo_of_a_directory_changes_no_decision(void **state)
+{
+	static const char *const paths[] = {"", "a", "Makefile", "a/Makefile", "a/b", "a/", "a//b",
+		"/a", ".git/config", "abcd/config", ".git/hooks/x", ".git/hooks/x.sample",
+		".git/x/config", ".git/modules/a/config", ".claude/x", ".claude/y/z",
+		"node_modules/a", "node_modules/x.desktop", "a/node_modules", "a/node_modules/b/c",
+		"ab/node_modules"};
+	AUTO_AUTORUN struct autorun_list *l = list_of(rows);
+	struct autorun_match near, alone;
+	size_t near_tree, alone_tree;
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		for (size_t k = 0; k < ARRAY_LEN(paths); k++) {
+			struct autorun_memo memo = {0};
+
+			autorun_find_near(l, &memo, paths[i], GUARD_DEFAULT, &near, &near_tree);
+			autorun_find_near(l, &memo, paths[k], GUARD_DEFAULT, &near, &near_tree);
+			autorun_find(l, paths[k], GUARD_DEFAULT, &alone, &alone_tree);
+			if (near.mode != alone.mode || near.row != alone.row ||
+				near.anchor != alone.anchor || near_tree != alone_tree)
+				fail_msg("'%s' after '%s'", paths[k], paths[i]);
+		}
+}
+
 static void exceptions_are_relative_to_the_workspace(void **state)
 {
 	AUTO_AUTORUN struct autorun_list *l = list_of(rows);
@@ -296,6 +321,7 @@ int main(void)
 		cmocka_unit_test(later_rows_allow_and_check),
 		cmocka_unit_test(levels_change_what_a_row_means),
 		cmocka_unit_test(a_tree_is_one_thing),
+		cmocka_unit_test(a_memo_of_a_directory_changes_no_decision),
 		cmocka_unit_test(exceptions_are_relative_to_the_workspace),
 		cmocka_unit_test(a_place_says_where_a_directory_can_move),
 		cmocka_unit_test(an_anchor_leads_to_what_is_refused),

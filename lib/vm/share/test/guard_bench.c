@@ -149,10 +149,11 @@ int main(int argc, char **argv)
 	child = fork();
 	if (child == 0)
 		be_filtered(in[0], out[1]);
-	if (read(out[0], &theirs, sizeof(theirs)) != sizeof(theirs) ||
-		write(in[1], &theirs, sizeof(theirs)) != sizeof(theirs))
+	if (read(out[0], &theirs, sizeof(theirs)) != sizeof(theirs))
 		return 1;
 	start_guard(child, theirs, &supervisor, &hand);
+	if (write(in[1], &theirs, sizeof(theirs)) != sizeof(theirs))
+		return 1;
 	compare(in[1], out[0], rounds);
 	(void)kill(child, SIGKILL);
 	(void)waitpid(child, NULL, 0);
