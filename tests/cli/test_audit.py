@@ -40,8 +40,8 @@ class Logs:
 
     def event(self, id=A, name="demo", kind="decision", verdict="-", action="-", type="-", host="-",
               port=0, path="-",
-              rule="-", reason="-", count=0):
-        self.say(id, name, kind, verdict, action, type, host, port, path, rule, reason, count)
+              rule="-", reason="-", count=0, op="-"):
+        self.say(id, name, kind, verdict, action, type, host, port, path, rule, reason, count, op)
 
     def deny(self, host="evil.example", **more):
         self.event(**{"verdict": "deny", "type": "https", "host": host, "port": 443,

@@ -215,6 +215,25 @@ def test_rename_moves_the_remote(repo):
     repo.inst.sbx("rm", "--force", "other", check=0)
 
 
+def test_a_fork_of_a_clone_has_its_own_remote(repo):
+    """The disks of the stand-in are a directory of this machine, which both have."""
+    repo.commit()
+    repo.clone()
+    repo.inst.sbx("stop", "demo", check=0)
+    sandboxes = repo.inst.root / "state/sbx/sandboxes"
+    for disk in ("root", "docker"):
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2",
+                        next(sandboxes.iterdir()) / f"{disk}.qcow2", "4096"], check=True)
+    p = repo.inst.sbx("fork", "demo", "try", check=0)
+    assert "remote" not in p.stderr and "keys" not in p.stderr
+    assert repo.git("remote").split() == ["sandbox-demo", "sandbox-try"]
+    second = repo.commit("b", dir=repo.guest)
+    repo.git("fetch", "-q", "sandbox-try")
+    assert repo.git("rev-parse", "sandbox-try/main") == second
+    repo.inst.sbx("rm", "--force", "try", check=0)
+    assert repo.git("remote") == "sandbox-demo"
+
+
 # ---- random repositories ----
 
 COUNT = int(os.environ.get("SBX_CLONE_REPOS", "12"))

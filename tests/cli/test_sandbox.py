@@ -704,6 +704,7 @@ def test_checkpoints_are_created_and_listed(inst):
     (("checkpoint", "demo", "Bad"), 1, "invalid label"),
     (("checkpoint", "demo", "a\udcff"), 1, "not UTF-8"),
     (("checkpoint", "--ls", "demo", "x"), 2, "take only SANDBOX"),
+    (("checkpoint", "--memory", "demo"), 1, "a checkpoint contains disks, not memory"),
     (("checkpoint", "gone"), 1, "no sandbox named gone")])
 def test_a_wrong_checkpoint_is_refused(inst, args, status, said):
     inst.create("demo")

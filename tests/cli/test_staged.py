@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -13,6 +14,7 @@ import tarfile
 import time
 
 from conftest import SBX, on_terminal
+from test_audit import Logs
 
 F, D, L, H, C = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE,
                  tarfile.CHRTYPE)
@@ -139,6 +141,81 @@ def test_each_bundle_and_each_step_is_in_the_audit_log(inst):
     assert [(r["action"], r["name"], r.get("count")) for r in rows] == [
         ("stage-review", "demo", 2), ("stage-apply", "demo", 1), ("stage-undo", "demo", None)], log
     assert [r.get("reason") for r in rows] == [f"bundle sha256 {sha}"] * 2 + [None]
+    assert [r.get("op") for r in rows] == [None, "a.txt", None]
+
+
+# What a run did: the records of its keeper that are effects outside, and those that are not.
+LASTING = {
+    ("git push", "git.example:443", "POST /u/r.git/git-receive-pack", "1"): dict(
+        type="https", path="forward", host="git.example", port=443,
+        op="POST /u/r.git/git-receive-pack"),
+    ("request", "api.example:443", "DELETE /item/7", "3"): dict(
+        type="https", path="forward", host="api.example", port=443, op="DELETE /item/7", count=3),
+    ("connection", "db.example:5432", "-", "1"): dict(
+        type="tcp", path="transparent", host="db.example", port=5432),
+    ("signature", "-", "-", "1"): dict(kind="signature", action="ssh-sign"),
+    ("stored token", "login.example:443", "github", "1"): dict(
+        kind="credential-use", action="keep", host="login.example", port=443, rule="github"),
+    ("credential use", "api.example:443", "openai", "1"): dict(
+        kind="credential-use", action="use", host="api.example", port=443, rule="openai", count=9),
+    ("workspace file", "-", "write Makefile", "1"): dict(
+        action="guard", type="reported", op="write Makefile"),
+}
+HARMLESS = [
+    dict(type="https", path="forward", host="read.example", port=443, op="GET /a"),
+    dict(type="dns", host="name.example"), dict(kind="lifecycle", action="start"),
+    dict(type="https", path="forward", host="no.example", port=443, op="POST /a", verdict="deny"),
+    dict(kind="credential-use", action="refuse", host="no.example", rule="openai", verdict="deny")]
+
+
+def test_the_list_of_a_rewind_is_complete_for_a_recorded_run(inst):
+    """The user's part is done by the commands; the sandbox has another name in between."""
+    create(inst)
+    early = dict(type="tcp", path="transparent", host="early.example", port=1)
+    at = next((inst.root / "state").rglob("sandboxes/*"))
+    logs = Logs(inst)
+    logs.event(id=at.name, verdict="allow", **early)
+    logs.finish()
+    inst.sbx("ports", "demo", "--publish", "18081:81", check=0)
+    time.sleep(0.01)
+    inst.sbx("checkpoint", "demo", "c1", check=0)
+    listed = json.loads((at / "checkpoints").read_text())
+    listed["checkpoints"][0]["seq"] = sum(
+        f.read_text().count("\n") for f in (inst.root / f"state/sbx/audit/{at.name}").iterdir())
+    (at / "checkpoints").write_text(json.dumps(listed))
+    logs = Logs(inst)
+    for e in (*LASTING.values(), *HARMLESS):
+        logs.event(**{"id": at.name, "verdict": "allow", **e})
+    logs.finish()
+    send(inst, *CHANGES)
+    inst.sbx("review", "demo", check=0)
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    inst.sbx("rename", "demo", "other", check=0)
+    inst.sbx("apply", "-y", "other", "./Makefile", check=0)
+    inst.sbx("undo", "other", check=0)
+    inst.sbx("ports", "other", "--publish", "18082:82", check=0)
+    out = inst.sbx("rewind", "other", "--to", "c1", "--dry-run", check=0).stdout.splitlines()
+    assert out[0] == "A rewind does not take these back:", out
+    rows = {tuple(re.split("  +", line)) for line in out[2:] if "changed on the host" not in line}
+    want = set(LASTING) | {
+        ("applied files", "-", "b.txt, a.txt, src/new.c", "3"),
+        ("applied files", "-", "Makefile", "1"), ("undone apply", "-", "-", "1"),
+        ("published port", "-", "127.0.0.1:18082 -> 82/tcp4", "1")}
+    assert rows == want, (rows - want, want - rows)
+    assert any("changed on the host since then" in line for line in out)
+
+
+def test_the_names_of_an_apply_fit_into_its_record(inst):
+    create(inst)
+    names = [f"{i:03}-{'n' * 40}" for i in range(40)]
+    send(inst, *((f"f/{n}", F, "", b"x") for n in names), ("f/\x1bz", F, "", b"x"))
+    inst.sbx("review", "demo", check=0)
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    log = b"".join(f.read_bytes() for f in (inst.root / "state").rglob("audit/sbxd/*")).decode()
+    row, = [json.loads(line) for line in log.splitlines() if '"stage-apply"' in line]
+    told = row["op"].split(" and ")
+    assert told[0].split(", ") == ["?z", *names][:len(told[0].split(", "))]
+    assert told[1] == f"{row['count'] - len(told[0].split(', '))} more" and row["count"] == 41
 
 
 def test_rm_does_not_lose_changes_without_a_word(inst):

@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 import struct
+import subprocess
 import tempfile
 import time
 
@@ -47,6 +48,7 @@ def first(own):
     box.exec("sh", "-c", "cd /var/tmp; i=0; while :; do i=$((i+1)); echo $i >new; mv new count; "
              "sleep 0.1; done", user="root", flags=("-d",))
     box.guest("until [ -s /var/tmp/count ]; do sleep 0.1; done; sync")
+    box.guest("ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key")
     box.machine_id = box.guest("cat /etc/machine-id")
     own.sbx("template", "save", "first", "tools", timeout=120)
     return box
@@ -193,6 +195,19 @@ def test_a_running_sandbox_goes_on_after_a_checkpoint(own, first):
     assert record["seq"] == one["seq"] and record["op"] == "early"
 
 
+WHO = """hostname; cat /etc/machine-id; sha256sum </usr/local/share/ca-certificates/sbx.crt
+cat /proc/sys/kernel/random/boot_id; od -An -tx8 -N8 /dev/urandom
+ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2
+ssh-keygen -yf /etc/ssh/ssh_host_ed25519_key | ssh-keygen -lf - | cut -d' ' -f2"""
+
+
+def who(box):
+    """What makes a sandbox different from others."""
+    values = [v.split()[0] for v in box.guest(WHO).splitlines()]
+    assert values[5] == values[6], "the two files of the SSH host key do not belong together"
+    return dict(zip(("name", "machine", "ca", "boot", "random", "ssh"), values, strict=False))
+
+
 def images_with(first, text):
     """The disk files of the sandbox that have this text."""
     return sorted(p.name for p in first.state.glob("*.qcow2")
@@ -207,6 +222,7 @@ def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
                 "cp /root/canary /var/lib/docker/canary; sync")
     had = images_with(first, canary)
     assert "root.qcow2" in had, "the search does not find what is there"
+    before = who(first)
     said = own.sbx("rewind", "first", "--to", "early", timeout=180).stdout
     assert "at checkpoint 'early'" in said
     assert first.guest("cat /root/early; cat /root/canary /root/late "
@@ -215,34 +231,64 @@ def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
     assert images_with(first, canary) == [n.replace(".qcow2", ".aside.qcow2") for n in had]
     held = {identity(s) for s in open_files(first.pids()["qemu"]).values()}
     assert held and not held & {identity(p.stat()) for p in first.state.glob("*.aside*.qcow2")}
+    after = who(first)
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {"ca", "boot", "random"}, (before, after)
 
 
-def fork(own, first, n):
-    """Forks of `first` with what each of them is."""
-    own.sbx("fork", "first", "try", "--n", n, timeout=n * 150)
+def fork(own, source, n):
+    """Forks of a sandbox, each of them somebody else."""
+    own.sbx("fork", source.name, "try", "--n", n, timeout=n * 150)
     boxes = [Sandbox(own, f"try-{i}") for i in range(1, n + 1)]
-    who = [box.guest("hostname; cat /etc/machine-id").split() for box in boxes]
-    assert [w[0] for w in who] == [box.name for box in boxes]
-    for values in zip(*who):
-        assert len(set(values)) == n, values
-    assert first.machine_id not in [w[1] for w in who]
-    for box in boxes:
-        assert box.guest("cat /root/early") == "in the checkpoint"
-        box.guest(f"echo {box.name} >/root/early; sync")
+    people = [who(box) for box in boxes]
+    assert [p["name"] for p in people] == [box.name for box in boxes]
+    people.append(who(source))
+    for key in people[0]:
+        assert len({p[key] for p in people}) == n + 1, (key, people)
     return boxes
 
 
 def test_forks_are_somebody_else_and_change_only_themselves(own, first):
     boxes = fork(own, first, 2)
+    for box in boxes:
+        assert box.guest("cat /root/early") == "in the checkpoint"
+        box.guest(f"echo {box.name} >/root/early; sync")
     assert [box.guest("cat /root/early") for box in boxes] == ["try-1", "try-2"]
     assert first.guest("cat /root/early") == "in the checkpoint"
     for box in boxes:
         box.rm()
 
 
-def test_long_four_forks_are_four_machines(own, first):
-    for box in fork(own, first, 4):
-        box.rm()
+def git(env, folder, *args):
+    return subprocess.run(["git", "-C", folder, "-c", "user.name=u", "-c", "user.email=u@e.test",
+                           *args], env=env.env, capture_output=True, timeout=120, text=True,
+                          check=True).stdout.strip()
+
+
+def test_long_four_forks_are_four_machines(own):
+    """Of a clone: each of them commits, and the host fetches from each."""
+    folder = own.make_folder("repo")
+    git(own, folder, "init", "-q", "-b", "main")
+    (folder / "file").write_text("one\n")
+    git(own, folder, "add", "-A")
+    git(own, folder, "commit", "-qm", "one")
+    source = own.create("source", folder, flags=["--clone"])
+    source.guest("ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key")
+    source.guest("echo carried >not-committed", user="agent")
+    began = time.monotonic()
+    boxes = fork(own, source, 4)
+    print(f"four forks of a clone in {time.monotonic() - began:.1f} s, own layers:",
+          [sum(p.stat().st_blocks * 512 for p in box.state.glob("*.qcow2")) for box in boxes])
+    for box in boxes:
+        assert box.guest("cat not-committed", user="agent") == "carried"
+        box.guest(f"echo {box.name} >file && git -c user.name=a -c user.email=a@e.test "
+                  f"commit -qam {box.name}", user="agent")
+    for box in boxes:
+        git(own, folder, "fetch", "-q", f"sandbox-{box.name}")
+        assert git(own, folder, "show", f"sandbox-{box.name}/main:file") == box.name
+    for box in (*boxes, source):
+        own.sbx("rm", "-f", "--discard", box.name, timeout=60)
+    assert git(own, folder, "remote") == "", "remotes of removed sandboxes are left"
 
 
 def test_the_first_still_works_after_a_restart_on_its_layers(first):
@@ -255,7 +301,12 @@ def test_a_stopped_sandbox_is_saved_and_goes_on(own, first):
     first.stop()
     own.sbx("template", "save", "first", "stopped", timeout=60)
     assert "root.2.qcow2" in listing(own)["stopped"]["files"]
-    assert first.guest("cat /root/again", timeout=150) == "second time"
+    layers = len(list(first.state.glob("root.[0-9].qcow2")))
+    own.sbx("checkpoint", "--rm", "early", "first", timeout=120)
+    assert len(list(first.state.glob("root.[0-9].qcow2"))) < layers, "no layer was merged"
+    # the merged layers boot
+    assert first.guest("cat /root/again; tool; cat /var/lib/docker/kept/file", timeout=150) == (
+        "second time\nit is there\non the second disk")
 
 
 def test_the_parent_may_go(own, second):

@@ -16,7 +16,6 @@
 
 #define LOOK_MS 1000 /* between checks for changes without an event */
 #define PEEK_MS 2000
-#define JOURNAL "sbxd" /* id of the log without a sandbox */
 
 struct entry {
 	char id[AUDIT_MAX_WORD + 1];
@@ -41,7 +40,7 @@ struct audit_logs {
 
 bool audit_logs_is_journal(const char *id)
 {
-	return strcmp(id, JOURNAL) == 0;
+	return strcmp(id, AUDIT_LOGS_SBXD) == 0;
 }
 
 static struct entry *find_logs(struct audit_logs *l, const char *id)

@@ -21,6 +21,8 @@
 
 struct audit_logs;
 
+#define AUDIT_LOGS_SBXD "sbxd" /* id of sbxd's own log */
+
 /* Whether this is sbxd's own log, which belongs to no sandbox whatever its records name. */
 bool audit_logs_is_journal(const char *id);
 

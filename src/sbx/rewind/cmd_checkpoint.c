@@ -17,6 +17,7 @@
 static const struct opt_def opts[] = {
 	{0, "ls", NULL, "list the checkpoints of the sandbox"},
 	{0, "rm", "LABEL", "remove a checkpoint of a stopped sandbox and merge its layers"},
+	{0, "memory", NULL, "not supported: fails, since checkpoints contain disks only"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
@@ -99,6 +100,13 @@ static int remove_one(const char *ref, const char *label, struct problem *p)
 	return r;
 }
 
+/* An error and not a checkpoint without memory: the user relies on programs that would be lost. */
+static int refuse_memory(const char *ref, struct problem *p)
+{
+	(void)err_set(&p->err, -EOPNOTSUPP, "--memory: a checkpoint contains disks, not memory");
+	return problem_hint(p, -EOPNOTSUPP, "sbx stop --suspend %s", ref);
+}
+
 static int run_checkpoint(struct opts *o)
 {
 	const char *ref = o->args.v[0], *label = o->args.n == 2 ? o->args.v[1] : NULL;
@@ -111,7 +119,9 @@ static int run_checkpoint(struct opts *o)
 		(void)err_set(&p.err, -EINVAL, "--ls and --rm LABEL take only SANDBOX");
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "checkpoint"));
 	}
-	if (rm)
+	if (opts_has(o, "memory"))
+		r = refuse_memory(ref, &p);
+	else if (rm)
 		r = remove_one(ref, rm, &p);
 	else
 		r = opts_has(o, "ls") ? list_all(ref, json, &p) : create_one(ref, label, json, &p);

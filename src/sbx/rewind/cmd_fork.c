@@ -2,6 +2,7 @@
 /* sbx fork: new sandboxes with the disks of another, through sbxd. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -13,9 +14,11 @@
 #include "rewind.h"
 #include "src/sbx/clone/clone.h"
 #include "src/sbx/disk/disk.h"
+#include "src/sbx/session/session.h"
 
 #define MAX_FORKS 16
 #define MAX_RULES 64 /* of one create */
+#define KEYS_MS 120000
 
 static const struct opt_def opts[] = {
 	{0, "n", "N", "create N forks, NAME-1 to NAME-N"},
@@ -130,6 +133,31 @@ static int check_names(const char *name, uint64_t n, struct problem *p)
 	return r;
 }
 
+/* Replaces each SSH host key by a new one of the same type. $1 is the fork's name, which only its
+ * own guest has as the host name. */
+static const char new_keys[] =
+	"[ \"$(cat /proc/sys/kernel/hostname)\" = \"$1\" ] || exit 0\n"
+	"for f in /etc/ssh/ssh_host_*_key; do\n"
+	"  [ -f \"$f\" ] || continue\n"
+	"  t=${f##*/ssh_host_}\n"
+	"  rm -f \"$f.new\" \"$f.new.pub\"\n"
+	"  ssh-keygen -q -t \"${t%_key}\" -N '' -C \"root@$1\" -f \"$f.new\" &&\n"
+	"    mv \"$f.new\" \"$f\" && mv \"$f.new.pub\" \"$f.pub\" || exit 1\n"
+	"done\n";
+
+static void renew_keys(const char *name)
+{
+	const char *argv[] = {"sh", "-c", new_keys, "sh", name, NULL};
+	struct guest_run g = {.ref = name, .user = "root", .argv = argv, .max_ms = KEYS_MS};
+	struct problem p = {0};
+	int r = guest_run(&g, &p);
+
+	if (r < 0)
+		ui_warning("sandbox '%s' may have the SSH host keys of its source: %s", name,
+			err_text(&p.err, r));
+	free(g.out);
+}
+
 static int create_forks(
 	json_t *spec, const json_t *source, const char *name, uint64_t n, struct problem *p)
 {
@@ -143,6 +171,7 @@ static int create_forks(
 		if (r < 0)
 			return r;
 		clone_fork(source, one);
+		renew_keys(one);
 		printf("Created sandbox '%s' from '%s'\n", one, api_str(source, "name"));
 		(void)fflush(stdout);
 	}
@@ -210,8 +239,8 @@ const struct verb verb_fork = {
 		"Creates a sandbox NAME with the current disks of SANDBOX and starts it. A running sandbox\n"
 		"keeps running. Both share the data on disk until one changes it, and each can be removed\n"
 		"without the other. The fork has the same resources, workspaces and network rules, and its\n"
-		"own host name, machine id and certificates. Memory, published ports and credentials of\n"
-		"the sandbox are not copied.",
+		"own host name, machine id, certificates and SSH host keys. Memory, published ports and\n"
+		"credentials of the sandbox are not copied.",
 	.examples = "  sbx fork demo attempt\n"
 		    "  sbx fork demo attempt --n 4\n",
 	.opts = opts,

@@ -78,11 +78,31 @@ static int find_undo(const json_t *answer, const char *ref, struct target *ret, 
 
 /* ---- what is not taken back ---- */
 
+#define MAX_NAMES 16
+
 struct search {
 	const struct target *target;
 	const char *id;
+	/* Names that the sandbox had since then, by its own records. */
+	char names[MAX_NAMES][AUDIT_MAX_NAME + 1];
+	size_t n_names;
 	struct lasting *ret;
 };
+
+static bool is_name(const struct search *s, struct slice name)
+{
+	for (size_t i = 0; i < s->n_names; i++)
+		if (slice_eq_str(name, s->names[i]))
+			return true;
+	return false;
+}
+
+static void add_name(struct search *s, struct slice name)
+{
+	if (name.n && s->n_names < MAX_NAMES && !is_name(s, name) &&
+		slice_to_cstr(name, s->names[s->n_names], sizeof(s->names[0])) == 0)
+		s->n_names++;
+}
 
 static int see_record(void *arg, const struct audit_record *rec, struct slice line)
 {
@@ -91,7 +111,20 @@ static int see_record(void *arg, const struct audit_record *rec, struct slice li
 		s->target->seq ? rec->seq > s->target->seq : rec->time_ms >= s->target->time_ms;
 
 	(void)line;
-	if (is_later && slice_eq_str(rec->sandbox, s->id))
+	if (is_later && slice_eq_str(rec->sandbox, s->id)) {
+		add_name(s, rec->name);
+		lasting_add(s->ret, &rec->ev);
+	}
+	return 0;
+}
+
+/* sbxd's own log, which has other numbers: what the user did with the sandbox. */
+static int see_journal(void *arg, const struct audit_record *rec, struct slice line)
+{
+	struct search *s = arg;
+
+	(void)line;
+	if (rec->time_ms >= s->target->time_ms && is_name(s, rec->name))
 		lasting_add(s->ret, &rec->ev);
 	return 0;
 }
@@ -100,10 +133,20 @@ static int read_log(
 	const json_t *sandbox, const struct target *t, struct lasting *ret, struct problem *p)
 {
 	struct search s = {.target = t, .id = api_str(sandbox, "id"), .ret = ret};
-	AUTO_LOGS struct audit_logs *l = NULL;
-	int r = audit_logs_open(s.id, 0, &l, p);
+	AUTO_LOGS struct audit_logs *l = NULL, *journal = NULL;
+	struct problem other = {0};
+	int r = audit_logs_open(s.id, 0, &l, p), k;
 
-	return r < 0 ? r : audit_logs_read(l, see_record, &s, p);
+	add_name(&s, slice_from_str(api_str(sandbox, "name")));
+	if (r == 0)
+		r = audit_logs_read(l, see_record, &s, p);
+	/* Even if the sandbox's log is damaged. */
+	k = audit_logs_open(AUDIT_LOGS_SBXD, 0, &journal, &other);
+	if (k == 0)
+		k = audit_logs_read(journal, see_journal, &s, &other);
+	if (r == 0 && k < 0)
+		*p = other;
+	return r < 0 ? r : k;
 }
 
 static void print_rows(const struct lasting *l)
@@ -264,8 +307,8 @@ const struct verb verb_rewind = {
 		"Stops the sandbox, returns its disks to a checkpoint and starts it again. Later data is\n"
 		"set aside until the next rewind, and --undo exchanges it with the current data. Prints\n"
 		"what a rewind does not take back, from the audit log: requests that write, git pushes,\n"
-		"connections whose content sbx does not see, and changed files of workspaces. The audit\n"
-		"log itself is never rewound.",
+		"connections whose content sbx does not see, applied files, and changed files of\n"
+		"workspaces. The audit log itself is never rewound.",
 	.examples = "  sbx rewind demo --to before-upgrade\n"
 		    "  sbx rewind demo --to 10m --dry-run\n"
 		    "  sbx rewind demo --undo\n",

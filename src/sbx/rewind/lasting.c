@@ -47,6 +47,25 @@ static enum lasting_kind kind_of_decision(const struct audit_event *ev)
 	return ends_in(ev->op, PUSH_PATH) ? LASTING_PUSH : LASTING_REQUEST;
 }
 
+static enum lasting_kind kind_of_use(const struct audit_event *ev)
+{
+	if (ev->decision != AUDIT_ALLOW)
+		return LASTING_NONE;
+	if (slice_eq_str(ev->action, "keep"))
+		return LASTING_TOKEN;
+	return slice_eq_str(ev->action, "use") ? LASTING_CREDENTIAL : LASTING_NONE;
+}
+
+/* Records of sbxd's own log. */
+static enum lasting_kind kind_of_host(const struct audit_event *ev)
+{
+	if (slice_eq_str(ev->action, "stage-apply"))
+		return LASTING_APPLY;
+	if (slice_eq_str(ev->action, "stage-undo"))
+		return LASTING_UNDO;
+	return slice_eq_str(ev->action, "publish") ? LASTING_PORT : LASTING_NONE;
+}
+
 static enum lasting_kind kind_of_event(const struct audit_event *ev)
 {
 	switch (ev->kind) {
@@ -55,9 +74,10 @@ static enum lasting_kind kind_of_event(const struct audit_event *ev)
 	case AUDIT_KIND_SIGNATURE:
 		return ev->decision == AUDIT_ALLOW ? LASTING_SIGNATURE : LASTING_NONE;
 	case AUDIT_KIND_CREDENTIAL_USE:
-		return ev->decision == AUDIT_ALLOW && slice_eq_str(ev->action, "keep")
-			       ? LASTING_TOKEN
-			       : LASTING_NONE;
+		return kind_of_use(ev);
+	case AUDIT_KIND_LIFECYCLE:
+	case AUDIT_KIND_POLICY_CHANGE:
+		return kind_of_host(ev);
 	default:
 		return LASTING_NONE;
 	}
@@ -73,6 +93,10 @@ const char *lasting_word(enum lasting_kind kind)
 		[LASTING_SIGNATURE] = "signature",
 		[LASTING_TOKEN] = "stored token",
 		[LASTING_FILE] = "workspace file",
+		[LASTING_APPLY] = "applied files",
+		[LASTING_UNDO] = "undone apply",
+		[LASTING_PORT] = "published port",
+		[LASTING_CREDENTIAL] = "credential use",
 	};
 
 	return kind < LASTING_N_KINDS ? words[kind] : "";
@@ -98,24 +122,49 @@ static char *target_of(const struct audit_event *ev)
 	return xstrdup(text);
 }
 
+/* The field of a record that is the operation. */
+static struct slice what_of(enum lasting_kind kind, const struct audit_event *ev)
+{
+	if (kind == LASTING_TOKEN || kind == LASTING_CREDENTIAL)
+		return ev->rule;
+	if (kind == LASTING_PORT || (kind == LASTING_APPLY && !ev->op.n))
+		return ev->reason;
+	return ev->op;
+}
+
+/* The count of a credential is that of values in a response. */
+static uint64_t count_of(enum lasting_kind kind, const struct audit_event *ev)
+{
+	return ev->count > 1 && kind != LASTING_CREDENTIAL ? ev->count : 1;
+}
+
+static struct lasting_row *find_row(
+	struct lasting *l, enum lasting_kind kind, const char *target, const char *what)
+{
+	for (size_t i = 0; i < l->n && kind != LASTING_APPLY; i++) {
+		struct lasting_row *r = &l->rows[i];
+
+		if (r->kind == kind && strcmp(r->target, target) == 0 && strcmp(r->what, what) == 0)
+			return r;
+	}
+	return NULL;
+}
+
 void lasting_add(struct lasting *l, const struct audit_event *ev)
 {
 	enum lasting_kind kind = kind_of_event(ev);
 	AUTO_FREE char *target = NULL, *what = NULL;
-	uint64_t count = ev->count > 1 ? ev->count : 1;
+	uint64_t count = count_of(kind, ev);
+	struct lasting_row *same;
 
 	if (kind == LASTING_NONE)
 		return;
 	target = target_of(ev);
-	what = text_of(kind == LASTING_TOKEN ? ev->rule : ev->op);
-	for (size_t i = 0; i < l->n; i++) {
-		struct lasting_row *r = &l->rows[i];
-
-		if (r->kind == kind && strcmp(r->target, target) == 0 &&
-			strcmp(r->what, what) == 0) {
-			r->count += count;
-			return;
-		}
+	what = text_of(what_of(kind, ev));
+	same = find_row(l, kind, target, what);
+	if (same) {
+		same->count += count;
+		return;
 	}
 	if (l->n == LASTING_MAX) {
 		l->more += count;

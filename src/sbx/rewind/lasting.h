@@ -3,8 +3,9 @@
  * lasting - effects of a sandbox outside its disks, which a rewind does not take back.
  *
  * How      lasting_add classifies one audit record and counts equal ones: requests that write,
- *          git pushes, connections whose content sbx does not see, signatures, stored tokens, and
- *          workspace files that the guard recorded. No I/O.
+ *          git pushes, connections whose content sbx does not see, signatures, stored tokens,
+ *          credentials that a request contained, workspace files that the guard recorded, files
+ *          that were applied, and published ports. No I/O.
  * Trust    Records have hosts, paths and names of the guest. Unknown methods count as writes.
  * Owns     The rows; lasting_done frees them. All zero is valid and empty.
  * Limits   LASTING_MAX rows; `more` counts the others.
@@ -24,6 +25,10 @@ enum lasting_kind {
 	LASTING_SIGNATURE,
 	LASTING_TOKEN,
 	LASTING_FILE,
+	LASTING_APPLY, /* files of a staged workspace; one row each */
+	LASTING_UNDO,  /* of the last apply that was not undone */
+	LASTING_PORT,
+	LASTING_CREDENTIAL,
 	LASTING_N_KINDS,
 };
 

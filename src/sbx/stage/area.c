@@ -174,10 +174,10 @@ int area_save_known(const struct area *a, struct err *err)
 }
 
 int area_record(const struct area *a, const char *action, const struct bundle *b, size_t n,
-	struct problem *p)
+	const char *names, struct problem *p)
 {
-	AUTO_JSON json_t *body = json_pack("{s:s, s:I, s:s*}", "action", action, "count",
-		(json_int_t)n, "sha256", b ? b->manifest : NULL);
+	AUTO_JSON json_t *body = json_pack("{s:s, s:I, s:s*, s:s*}", "action", action, "count",
+		(json_int_t)n, "sha256", b ? b->manifest : NULL, "names", names);
 
 	return sandbox_call("POST", a->name, "/stage", body, API_TIMEOUT_MS, NULL, p);
 }

@@ -43,9 +43,10 @@ int area_next_apply(const struct area *a, unsigned *ret, struct err *err) MUST_C
 void area_remove(const char *dir);
 int area_save_known(const struct area *a, struct err *err) MUST_CHECK;
 /* A record in the audit log of the installation: "review", "apply", "undo" or "discard" of `n`
- * changes; b NULL: of no bundle. Without a record the action must not be done. */
+ * changes; b NULL: of no bundle; names NULL: not of named files. Without a record the action must
+ * not be done. */
 int area_record(const struct area *a, const char *action, const struct bundle *b, size_t n,
-	struct problem *p) MUST_CHECK;
+	const char *names, struct problem *p) MUST_CHECK;
 /* The bundle of the last review. */
 int area_bundle(const struct area *a, struct bundle *ret, struct problem *p) MUST_CHECK;
 /* The plan of a bundle against the workspaces of now. `fresh`: of a review, which merges conflicts;

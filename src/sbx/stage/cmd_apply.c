@@ -197,7 +197,7 @@ static int undo_last(struct stage_parts *s, bool only_open, struct problem *p)
 
 	if (last == 0 || (only_open && !open))
 		return no_apply(&s->area, "undo", p);
-	r = area_record(&s->area, "undo", NULL, 0, p);
+	r = area_record(&s->area, "undo", NULL, 0, NULL, p);
 	if (r < 0)
 		return r;
 	ap = view_make_apply(s, last);

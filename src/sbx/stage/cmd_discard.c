@@ -23,7 +23,7 @@ static int discard_changes(struct area *a, struct problem *p)
 	if (r == 0)
 		r = sandbox_start(a->name, NULL, NULL, p);
 	if (r == 0)
-		r = area_record(a, "discard", NULL, 0, p);
+		r = area_record(a, "discard", NULL, 0, NULL, p);
 	if (r == 0)
 		r = pull_discard(a, p);
 	if (r == 0)

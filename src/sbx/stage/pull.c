@@ -103,7 +103,7 @@ int pull_bundle(const struct area *a, struct bundle *ret, struct problem *p)
 	if (r == 0)
 		r = bundle_save(ret, dir, &p->err);
 	if (r == 0)
-		r = area_record(a, "review", ret, ret->n, p);
+		r = area_record(a, "review", ret, ret->n, NULL, p);
 	return r < 0 ? r : replace_bundle(a, dir, &p->err);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include "src/sbx/stage/merge/saved.h"
 #include "src/sbx/stage/past/past.h"
 #include "view_internal.h"
+
+#define NAMES_BYTES 200 /* of names in an audit record */
 
 /* ---- items ---- */
 
@@ -210,10 +213,35 @@ static int run_apply(struct stage_parts *s, struct stage_result *ret, struct pro
 	return r;
 }
 
+/* "a, b, c and 5 more" for the record. The names are cleaned; one that is not UTF-8 is "?". */
+static char *list_names(const struct stage_view *v, size_t n)
+{
+	char buf[NAMES_BYTES] = "";
+	size_t used = 0, told = 0;
+
+	for (size_t i = 0; i < v->n; i++) {
+		const char *name = v->items[i].shown;
+		AUTO_JSON json_t *text = json_string(name);
+
+		if (!*v->items[i].wanted)
+			continue;
+		name = text ? name : "?";
+		if (used + strlen(name) + 2 >= sizeof(buf))
+			break;
+		used += (size_t)snprintf(
+			buf + used, sizeof(buf) - used, "%s%s", told ? ", " : "", name);
+		told++;
+	}
+	if (told == n)
+		return xstrdup(buf);
+	return xasprintf("%s%s%zu%s", buf, told ? " and " : "", n - told, told ? " more" : "");
+}
+
 int stage_view_apply(struct stage_view *v, void (*tell)(const char *path, const char *why),
 	struct stage_result *ret, struct problem *p)
 {
 	struct stage_parts *s = v->parts;
+	AUTO_FREE char *names = NULL;
 	size_t n = 0;
 	int r;
 
@@ -226,6 +254,7 @@ int stage_view_apply(struct stage_view *v, void (*tell)(const char *path, const 
 	if (n == 0)
 		return 0;
 	plan_want_parents(&s->plan);
-	r = area_record(&s->area, "apply", &s->bundle, n, p);
+	names = list_names(v, n);
+	r = area_record(&s->area, "apply", &s->bundle, n, names, p);
 	return r < 0 ? r : run_apply(s, ret, p);
 }

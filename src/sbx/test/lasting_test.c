@@ -83,10 +83,56 @@ static void other_records_have_theirs(void **state)
 	assert_int_equal(kind_of(&file), LASTING_FILE);
 	assert_int_equal(kind_of(&life), LASTING_NONE);
 	keep.action = slice_from_str("use");
+	assert_int_equal(kind_of(&keep), LASTING_CREDENTIAL);
+	keep.action = slice_from_str("pass");
 	sign.decision = file.decision = AUDIT_DENY;
 	assert_int_equal(kind_of(&keep), LASTING_NONE);
 	assert_int_equal(kind_of(&sign), LASTING_NONE);
 	assert_int_equal(kind_of(&file), LASTING_NONE);
+}
+
+static void what_the_user_did_has_its_kind(void **state)
+{
+	static const struct {
+		enum audit_kind kind;
+		const char *action;
+		enum lasting_kind want;
+	} rows[] = {
+		{AUDIT_KIND_LIFECYCLE, "stage-apply", LASTING_APPLY},
+		{AUDIT_KIND_LIFECYCLE, "stage-undo", LASTING_UNDO},
+		{AUDIT_KIND_LIFECYCLE, "stage-review", LASTING_NONE},
+		{AUDIT_KIND_LIFECYCLE, "stage-discard", LASTING_NONE},
+		{AUDIT_KIND_POLICY_CHANGE, "publish", LASTING_PORT},
+		{AUDIT_KIND_POLICY_CHANGE, "unpublish", LASTING_NONE},
+		{AUDIT_KIND_POLICY_CHANGE, "rule-add", LASTING_NONE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct audit_event ev = {
+			.kind = rows[i].kind, .action = slice_from_str(rows[i].action)};
+
+		if (kind_of(&ev) != rows[i].want)
+			fail_msg("%s", rows[i].action);
+	}
+}
+
+static void each_apply_has_a_row_with_its_files(void **state)
+{
+	AUTO_LASTING struct lasting l = {0};
+	struct audit_event ev = {.kind = AUDIT_KIND_LIFECYCLE,
+		.action = slice_from_str("stage-apply"),
+		.op = slice_from_str("a, b"),
+		.reason = slice_from_str("bundle sha256 00"),
+		.count = 2};
+
+	lasting_add(&l, &ev);
+	lasting_add(&l, &ev);
+	ev.op = (struct slice){0}; /* as older versions recorded it */
+	lasting_add(&l, &ev);
+	assert_int_equal(l.n, 3);
+	assert_string_equal(l.rows[0].what, "a, b");
+	assert_int_equal(l.rows[0].count, 2);
+	assert_string_equal(l.rows[2].what, "bundle sha256 00");
 }
 
 static void equal_effects_are_counted(void **state)
@@ -137,6 +183,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_decision_has_its_kind),
 		cmocka_unit_test(other_records_have_theirs),
+		cmocka_unit_test(what_the_user_did_has_its_kind),
+		cmocka_unit_test(each_apply_has_a_row_with_its_files),
 		cmocka_unit_test(equal_effects_are_counted),
 		cmocka_unit_test(nothing_of_the_guest_moves_the_terminal),
 		cmocka_unit_test(the_list_is_bounded),

@@ -118,6 +118,7 @@ void api_stage(struct sbxd *d, struct conn *c, const struct api_request *req)
 	reason = body.sha256[0] ? xasprintf("bundle sha256 %s", body.sha256) : NULL;
 	e.action = body.action;
 	e.sandbox = row.spec.name;
+	e.op = body.names[0] ? body.names : NULL;
 	e.reason = reason;
 	e.count = body.count;
 	r = journal_append(d, &e, &err);

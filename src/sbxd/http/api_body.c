@@ -200,11 +200,12 @@ static bool is_stage_action(const char *text)
 
 int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *err)
 {
-	static const char *const allowed[] = {"action", "sha256", "count", NULL};
+	static const char *const allowed[] = {"action", "sha256", "count", "names", NULL};
 	json_auto_t *o = NULL;
 	int r = api_body_load(body, allowed, &o, err);
 	const char *action = json_string_value(json_object_get(o, "action"));
 	const char *sha = json_string_value(json_object_get(o, "sha256"));
+	const char *names = json_string_value(json_object_get(o, "names"));
 	json_int_t count = json_integer_value(json_object_get(o, "count"));
 
 	*ret = (struct api_stage_body){0};
@@ -217,6 +218,8 @@ int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *
 	if (count < 0 || count > API_MAX_CHANGES)
 		return err_set(
 			err, -EINVAL, "count must be a whole number up to %d", API_MAX_CHANGES);
+	if (str_copy(ret->names, sizeof(ret->names), names ? names : "") < 0)
+		return err_set(err, -EINVAL, "names is longer than %d bytes", AUDIT_MAX_OP);
 	(void)snprintf(ret->action, sizeof(ret->action), "stage-%s", action);
 	(void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", sha ? sha : "");
 	ret->count = (uint64_t)count;

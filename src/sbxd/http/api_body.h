@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 #include "lib/os/ipc/vault_chan.h"
+#include "lib/rules/audit/audit_record.h"
 #include "lib/rules/policy/rule.h"
 #include "lib/rules/spec/spec.h"
 
@@ -47,9 +48,10 @@ struct api_own_body {
 
 /* The body of API_STAGE: what the command line does with the changes of a staged sandbox. */
 struct api_stage_body {
-	char action[16]; /* of the audit record: "stage-review" ... */
-	char sha256[65]; /* of the bundle's manifest; empty: none */
-	uint64_t count;	 /* of changes */
+	char action[16];	      /* of the audit record: "stage-review" ... */
+	char sha256[65];	      /* of the bundle's manifest; empty: none */
+	uint64_t count;		      /* of changes */
+	char names[AUDIT_MAX_OP + 1]; /* of changed files; empty: none */
 };
 
 /* Loads a JSON object with fields of `allowed` only (ends with NULL; NULL: checked later). *ret

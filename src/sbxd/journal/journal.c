@@ -45,6 +45,7 @@ int journal_append(struct sbxd *d, const struct journal_entry *e, struct err *er
 	struct journal *j = d->journal;
 	struct audit_event ev = {.kind = e->kind,
 		.action = text_slice(e->action),
+		.op = text_slice(e->op),
 		.rule = text_slice(e->rule),
 		.reason = text_slice(e->reason),
 		.count = e->count};

@@ -30,6 +30,7 @@ struct journal_entry {
 	enum audit_kind kind; /* AUDIT_KIND_POLICY_CHANGE, AUDIT_KIND_LIFECYCLE */
 	const char *action;
 	const char *sandbox; /* its name */
+	const char *op;
 	const char *rule;
 	const char *reason;
 	uint64_t count;

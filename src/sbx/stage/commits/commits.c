@@ -85,7 +85,7 @@ static int review_all(struct showing *s, struct problem *p)
 			r = clone_show(&place, show_branch, s, p);
 	}
 	if (r == 0)
-		r = area_record(s->a, "review", NULL, s->n, p);
+		r = area_record(s->a, "review", NULL, s->n, NULL, p);
 	return r < 0 ? r : commits_list_save(s->a, &s->found, &p->err);
 }
 
@@ -137,7 +137,7 @@ static int fetch_workspace(const struct area *a, size_t ws, const struct commits
 static int fetch_all(
 	const struct area *a, const struct commits_list *list, size_t *n, struct problem *p)
 {
-	int r = area_record(a, "apply", NULL, commits_list_count(list), p);
+	int r = area_record(a, "apply", NULL, commits_list_count(list), "git commits", p);
 
 	if (r == 0)
 		r = sandbox_start(a->name, NULL, NULL, p);
