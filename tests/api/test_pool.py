@@ -84,7 +84,7 @@ def test_one_that_waits_is_in_no_list(pool):
     assert pool.call("DELETE", f"/v1/sandboxes/{ident}?force=1")[0] == 404
     begin = time.monotonic()
     ok(pool.call("POST", "/v1/reload"))  # nobody has to be told, and nobody is waited for
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 3.5  # RELOAD_MS is 4 s
     assert one(pool) == ident
 
 

@@ -118,7 +118,7 @@ def test_a_slow_kvm_self_test_does_not_make_the_keeper_silent(slow):
     host."""
     slow.begin()
     seen, said = set(), set()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while (o := slow.get("demo"))["status"] != "stopped":
         seen.add(o["status"])
         said.add(o["detail"])
@@ -136,5 +136,5 @@ def test_a_stop_during_the_kvm_self_test_ends_the_test_machine(slow):
     began = time.monotonic()
     status, o = slow.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 1000})
     assert status == 200 and o["status"] == "stopped" and o["detail"] == "", o
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4.5  # the boot has 5 s
     wait_for(lambda: not is_alive(machine))

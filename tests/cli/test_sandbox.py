@@ -377,15 +377,16 @@ def test_third_interrupt_ends_a_command_that_ignores_them(inst):
         assert p.poll() is None
         p.send_signal(signal.SIGINT)
         time.sleep(0.3)
-    assert p.wait(5) == 130
+    assert p.wait(25) == 130
 
 
 def test_detached_returns_at_once(inst):
     inst.create("demo")
-    begin = time.monotonic()
-    inst.sbx("exec", "-d", "demo", "sh", "-c", f"sleep 2; echo late > {inst.work}/late", check=0)
-    assert time.monotonic() - begin < 1.5
-    for _ in range(100):
+    inst.sbx("exec", "-d", "demo", "sh", "-c",
+             f"cd {inst.work}; until test -e go; do sleep 0.1; done; echo late > late", check=0)
+    assert not (inst.work / "late").exists()
+    (inst.work / "go").touch()
+    for _ in range(600):
         if (inst.work / "late").exists():
             break
         time.sleep(0.1)
@@ -586,7 +587,7 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
     os.close(master)
     os.close(slave)
     flag.unlink()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "paused" in inst.sbx("ls", check=0).stdout:  # the stand-in says it only when it is asked
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -645,7 +646,7 @@ def starting(inst, *args):
     p = subprocess.Popen([SBX, "create", "shell", "--name", "ccc", *args], env=inst.env,
                          cwd=inst.work, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                          stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not any(s["status"] == "starting"
                   for s in json.loads(inst.sbx("ls", "--json").stdout)["sandboxes"]):
         assert time.monotonic() < deadline
@@ -659,7 +660,7 @@ def test_a_create_that_is_killed_leaves_nothing(inst, sig):
     p.communicate(timeout=20)
     assert inst.sbx("ls", "-q", check=0).stdout == ""
     assert "sandbox:ccc" not in inst.sbx("policy", "ls", "--json", check=0).stdout
-    folder, deadline = inst.root / "state/sbx/sandboxes", time.monotonic() + 20
+    folder, deadline = inst.root / "state/sbx/sandboxes", time.monotonic() + 60
     while list(folder.iterdir()):
         assert time.monotonic() < deadline, list(folder.iterdir())
         time.sleep(0.05)

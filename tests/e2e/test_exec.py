@@ -181,7 +181,7 @@ def test_a_killed_client_takes_the_process_group_along(sandbox, how):
     assert is_running(sandbox, f"sleep {mark}")
     p.send_signal(how)
     p.wait(15)
-    until(lambda: not is_running(sandbox, f"sleep {mark}"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, f"sleep {mark}"), 60, "still runs in the guest")
 
 
 def test_one_that_ignores_hangup_is_killed(sandbox):
@@ -191,13 +191,13 @@ def test_one_that_ignores_hangup_is_killed(sandbox):
     assert p.stdout.readline() == b"up\n"
     p.kill()
     p.wait()
-    until(lambda: not is_running(sandbox, "sleep 0.73"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, "sleep 0.73"), 60, "still runs in the guest")
 
 
 def test_detached_returns_at_once_and_goes_on(sandbox):
     begin = time.monotonic()
     sandbox.exec("sleep", "61.25", flags=("-d",))
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
     assert is_running(sandbox, "sleep 61.25")
     sandbox.guest("pkill -f '[s]leep 61.25'")
 
@@ -208,7 +208,7 @@ def test_reader_gone_ends_the_writer(sandbox):
     assert p.stdout.read(5) == b"flood"
     p.stdout.close()
     assert p.wait(20) != 0
-    until(lambda: not is_running(sandbox, "yes flood"), 10, "still runs in the guest")
+    until(lambda: not is_running(sandbox, "yes flood"), 60, "still runs in the guest")
 
 
 def test_a_slow_reader_stops_only_itself(sandbox):
@@ -232,7 +232,7 @@ def test_a_slow_reader_stops_only_itself(sandbox):
 def test_no_zombies_are_left_in_the_guest(sandbox):
     for _ in range(5):
         sandbox.guest("(sleep 0.1 &) ; (true &)")
-    until(lambda: sandbox.guest("ps -eo stat= | grep -c '^Z' || :") == "0", 10, "zombies stay")
+    until(lambda: sandbox.guest("ps -eo stat= | grep -c '^Z' || :") == "0", 60, "zombies stay")
 
 
 def test_interactive_shell_resize_interrupt_exit(env, sandbox):

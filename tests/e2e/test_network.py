@@ -562,11 +562,11 @@ def test_names_that_lead_inside_are_refused(lab, box):
 
 def test_other_packets_are_answered_at_once(box):
     begin = time.monotonic()
-    said = box.exec("ping", "-c", "1", "-W", "10", "198.51.100.1", user="root", check=False)
+    said = box.exec("ping", "-c", "1", "-W", "60", "198.51.100.1", user="root", check=False)
     assert said.returncode != 0 and "Packet filtered" in said.stdout + said.stderr, (
         said.stdout + said.stderr)
-    assert time.monotonic() - begin < 8
-    said = box.exec("ping", "-c", "1", "-W", "10", "allowed.test", user="root", check=False)
+    assert time.monotonic() - begin < 40
+    said = box.exec("ping", "-c", "1", "-W", "60", "allowed.test", user="root", check=False)
     assert said.returncode != 0
 
 
@@ -754,8 +754,8 @@ def test_a_change_reaches_an_open_connection(lab, box):
         assert p.stdout.readline() == b"up\n"
         begin = time.monotonic()
         with rule(box.env, "deny", "raw.test:7000"):
-            assert p.wait(15) != 0
-            assert time.monotonic() - begin < 10
+            assert p.wait(60) != 0
+            assert time.monotonic() - begin < 30
             assert box.fails(
                 "python3 -c 'import socket; socket.create_connection((\"raw.test\", 7000), 20).recv(1) or 1/0'")
         assert box.guest(

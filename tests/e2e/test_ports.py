@@ -508,7 +508,7 @@ def lan(tmp_path):
                                "--mount", "sh", "-ec", FAR, "sh", str(tmp_path)],
                               env=path, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (tmp_path / "ready").exists():
             if holder.poll() is not None:
                 pytest.skip("no namespaces for an ordinary user here: "

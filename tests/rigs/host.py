@@ -204,7 +204,7 @@ def added(before, after):
     return diff
 
 
-def expect_nothing_left(env, before, seconds=5):
+def expect_nothing_left(env, before, seconds=30):
     """Waits a little for exiting processes, then fails."""
     deadline = time.monotonic() + seconds
     while (diff := added(before, snapshot(env))) and time.monotonic() < deadline:
@@ -222,7 +222,7 @@ def check_disk(qcow2, scratch):
                               timeout=300)
         return done.returncode, done.stdout + done.stderr
     # The threads of a killed qemu may hold the lock for a moment after its main thread has exited.
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while "lock" in (result := run("qemu-img", "check",
                                    str(qcow2)))[1] and time.monotonic() < deadline:
         time.sleep(0.1)

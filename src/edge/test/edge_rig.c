@@ -282,7 +282,7 @@ static struct rig *make(char *const *envp, bool jailed)
 	fd_close(&fds[1]);
 	r->guest = wire_new(WIRE_SERVER, WIRE_CTL, &guest_ops, r);
 	r->out = xmalloc(OUT_BYTES);
-	for (unsigned i = 0; i < 500 && (n = ipc_recv(r->keeper, &msg)) == -EAGAIN; i++)
+	for (unsigned i = 0; i < 6000 && (n = ipc_recv(r->keeper, &msg)) == -EAGAIN; i++)
 		(void)usleep(10000);
 	assert_int_equal(n, 1);
 	assert_int_equal(msg.type, EDGE_HELLO);
@@ -339,7 +339,7 @@ void rig_config_saved(struct rig *r, uint32_t ready_ms, const struct edge_ca *ca
 
 void rig_up(struct rig *r)
 {
-	rig_config(r, 5000);
+	rig_config(r, 60000);
 	rig_until(r, r->ready);
 }
 
@@ -436,7 +436,7 @@ void rig_for(struct rig *r, unsigned ms)
 
 int rig_exit(struct rig *r)
 {
-	uint64_t end = clock_mono_ms() + 5000;
+	uint64_t end = clock_mono_ms() + 60000;
 	int status = -1;
 
 	while (clock_mono_ms() < end) {

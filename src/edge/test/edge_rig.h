@@ -83,7 +83,7 @@ void rig_step(struct rig *r, int ms);
 	} while (0)
 /* Steps for ms, regardless of events. */
 void rig_for(struct rig *r, unsigned ms);
-/* Waits for edge's exit, at most 5 s; returns its exit status, or -signal. */
+/* Waits for edge's exit, at most 60 s; returns its exit status, or -signal. */
 int rig_exit(struct rig *r);
 /* Memory of edge by a field of /proc/PID/status (smaps is not readable: edge is not dumpable).
  * RssAnon is private; VmRSS includes the program's text, which many edges share. */

@@ -359,7 +359,7 @@ struct net_way *net_allow(struct net_rig *n, struct net_ask *a)
 		struct pollfd p = {.fd = w->fd, .events = POLLIN};
 
 		/* The guest may have closed meanwhile: then there is no head. */
-		if (poll(&p, 1, 5000) == 1 && !(p.revents & POLLHUP))
+		if (poll(&p, 1, 60000) == 1 && !(p.revents & POLLHUP))
 			way_read_head(w);
 		else
 			w->gone = true;
@@ -429,7 +429,7 @@ struct net_rig *net_new_saved(const struct edge_ca *ca)
 	n->rig->ask_ctx = n;
 	n->out = xmalloc(OUT_BYTES);
 	n->guest = wire_new(WIRE_CLIENT, WIRE_NET, &guest_ops, n);
-	rig_config_saved(n->rig, 5000, ca);
+	rig_config_saved(n->rig, 60000, ca);
 	rig_until(n->rig, n->rig->ready);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	n->fd = fds[0];

@@ -63,7 +63,7 @@ static int reset_socket(uint16_t *ret_port)
 	server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_int_equal(setsockopt(server, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
 	(void)close(server);
-	assert_int_equal(poll(&p, 1, 5000), 1);
+	assert_int_equal(poll(&p, 1, 60000), 1);
 	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &m), 0);
 	assert_true(err);
 	*ret_port = ntohs(at.sin_port);

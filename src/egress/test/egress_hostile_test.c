@@ -175,7 +175,7 @@ static void test_the_keeper_goes_away(void **state)
 	rig_up(r, ALLOW_ALL, NULL);
 	fd = rig_connect(r, "origin.example.com", 443);
 	rig_read_head(fd, &head);
-	origin = rig_accept(listener, 5000);
+	origin = rig_accept(listener, 60000);
 	rig_passes(fd, origin);
 	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);

@@ -27,7 +27,7 @@
 #include "lib/os/jail/jail.h"
 #include "lib/os/jail/unsealed.h"
 
-#define WAIT_S 20
+#define WAIT_S 60
 
 uint8_t rig_pattern(uint64_t i)
 {
@@ -170,7 +170,7 @@ static struct rig *make(bool jailed)
 	r->keeper = fds[0];
 	r->pid = jailed ? spawn(fds[1]) : start(fds[1]);
 	fd_close(&fds[1]);
-	for (unsigned i = 0; i < 500 && (n = ipc_recv(r->keeper, &msg)) == -EAGAIN; i++)
+	for (unsigned i = 0; i < 6000 && (n = ipc_recv(r->keeper, &msg)) == -EAGAIN; i++)
 		(void)usleep(10000);
 	assert_int_equal(n, 1);
 	assert_int_equal(msg.type, EGRESS_HELLO);
@@ -201,7 +201,7 @@ void rig_free(struct rig *r)
 
 int rig_exit(struct rig *r)
 {
-	uint64_t end = clock_mono_ms() + 5000;
+	uint64_t end = clock_mono_ms() + 60000;
 	int status = -1;
 
 	while (clock_mono_ms() < end) {
@@ -327,7 +327,7 @@ int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t po
 	(void)snprintf(open.host, sizeof(open.host), "%s", host);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	bound_waits(fds[0]);
-	for (unsigned i = 0; i < 1000 && n == -EAGAIN; i++) {
+	for (unsigned i = 0; i < 6000 && n == -EAGAIN; i++) {
 		n = egress_ask_open(r->keeper, r->n_ids + 1, &open, fds[1]);
 		if (n == -EAGAIN)
 			rig_listen_keeper(r, 10);
@@ -560,7 +560,7 @@ void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr)
 	assert_int_equal(head.status, 200);
 	assert_int_equal(head.body.kind, HTTP_BODY_TUNNEL);
 	assert_int_equal(head.n_headers, 0);
-	origin = rig_accept(listener, 5000);
+	origin = rig_accept(listener, 60000);
 	assert_true(origin >= 0);
 	rig_passes(fd, origin);
 	(void)close(fd);

@@ -80,7 +80,7 @@ void rig_resolver(struct rig *r, const char *text);
 void rig_listen_keeper(struct rig *r, int ms);
 #define rig_until(r, cond)                                                                 \
 	do {                                                                               \
-		uint64_t _end = clock_mono_ms() + 20000;                                   \
+		uint64_t _end = clock_mono_ms() + 60000;                                   \
 		while (!(cond)) {                                                          \
 			rig_listen_keeper(r, 20);                                          \
 			if (clock_mono_ms() > _end)                                        \

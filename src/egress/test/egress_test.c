@@ -17,6 +17,7 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/unsealed.h"
 #include "lib/rules/policy/host.h"
+#include "src/egress/state/limits.h"
 
 #define ALLOW_ALL "policy 1\nallow network **:1-65535\nend\n"
 
@@ -262,7 +263,7 @@ static void test_what_the_resolver_can_say(void **state)
 	name->silent_aaaa = true; /* one family that never answers does not take 6 s */
 	at = clock_mono_ms();
 	rig_tunnel(r, listener, "lost.example.com", RIG_PUBLIC);
-	assert_true(clock_mono_ms() - at < 3000);
+	assert_true(clock_mono_ms() - at < 5000);
 	rig_free(r);
 }
 
@@ -286,7 +287,7 @@ static void test_lies_of_the_resolver(void **state)
 		assert_int_equal(rig_result(r, i + 1)->outcome, EGRESS_NO_RESOLVER);
 		(void)close(fds[i]);
 	}
-	assert_true(clock_mono_ms() - at < 12000);
+	assert_true(clock_mono_ms() - at < 20000);
 	assert_quiet();
 	rig_free(r);
 }
@@ -326,7 +327,7 @@ static void test_pins(void **state)
 	fd = rig_connect(r, "pinned.example.com", 8443);
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
-	origin = rig_accept(listener, 5000);
+	origin = rig_accept(listener, 60000);
 	rig_passes(fd, origin);
 	assert_string_equal(rig_result(r, 1)->addr, "127.0.0.1");
 	/* the pin selects the address, the policy still decides; a recheck ignores the address */
@@ -360,7 +361,7 @@ static void test_servers_that_are_not_there(void **state)
 	(void)rig_dns_add("both.example.com", RIG_PUBLIC6 " " RIG_PUBLIC);
 	at = clock_mono_ms();
 	rig_tunnel(r, listener, "both.example.com", RIG_PUBLIC6);
-	assert_true(clock_mono_ms() - at < 1000);
+	assert_true(clock_mono_ms() - at < EGRESS_DIAL_MS - 500);
 	rig_free(r);
 }
 
@@ -403,9 +404,9 @@ static void test_a_silent_address_costs_little(void **state)
 	fd = rig_connect(r, "both.example.com", 8444);
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
-	assert_true(clock_mono_ms() - at < 2000);
+	assert_true(clock_mono_ms() - at < EGRESS_DIAL_MS - 500);
 	assert_string_equal(rig_result(r, 1)->addr, RIG_PUBLIC);
-	origin = rig_accept(own, 1000);
+	origin = rig_accept(own, 60000);
 	rig_passes(fd, origin);
 	(void)close(fd);
 	/* alone it is a timeout, after its 5 s */
@@ -435,7 +436,7 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 		fd[i] = rig_connect(r, i ? "ended.example.com" : "kept.example.com", 443);
 		rig_read_head(fd[i], &head);
 		assert_int_equal(head.status, 200);
-		origin[i] = rig_accept(listener, 5000);
+		origin[i] = rig_accept(listener, 60000);
 		rig_passes(fd[i], origin[i]);
 	}
 	waiting = rig_connect(r, "slow.example.com", 443);
@@ -476,7 +477,7 @@ static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 	fd = rig_connect(r, "origin.example.com", 443);
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
-	origin = rig_accept(listener, 5000);
+	origin = rig_accept(listener, 60000);
 	rig_passes(fd, origin);
 	assert_true(rig_is_ended(fd, 15000));
 	assert_true(rig_is_ended(origin, 1000));

@@ -21,7 +21,7 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/unsealed.h"
 
-#define WAIT_S 20
+#define WAIT_S 60
 
 struct rig_cert rig_ca, rig_good;
 

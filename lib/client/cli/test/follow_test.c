@@ -96,7 +96,7 @@ static void test_time_is_bounded(void **state)
 	assert_int_equal(run("exec sleep 60 >/dev/null 2>&1",
 				 (struct follow){.lines = 1, .in_fd = -1, .max_ms = 300}, &s),
 		-ETIMEDOUT);
-	assert_true(clock_mono_ms() - from < 20000);
+	assert_true(clock_mono_ms() - from < 50000);
 }
 
 static void test_a_signal_ends_the_program_and_not_us(void **state)

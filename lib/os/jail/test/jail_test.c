@@ -70,10 +70,10 @@ static int start(struct run *run, enum jail_profile profile, const char *mode, c
 	return start_plan(run, &plan);
 }
 
-/* Everything it says until `line` or the end, at most 10 seconds. */
+/* Everything it says until `line` or the end, at most 60 seconds. */
 static void hear(struct run *run, const char *line)
 {
-	uint64_t deadline = clock_mono_ms() + 10000;
+	uint64_t deadline = clock_mono_ms() + 60000;
 	size_t n = strlen(run->text);
 
 	while (!strstr(run->text, line)) {
@@ -504,7 +504,7 @@ static void assert_dies_with_spawner(enum jail_profile profile)
 	assert_int_equal(poll(&p, 1, 200), 0); /* alive until then */
 	assert_int_equal(kill(spawner, SIGKILL), 0);
 	assert_int_equal(waitpid(spawner, NULL, 0), spawner);
-	assert_int_equal(poll(&p, 1, 3000), 1);
+	assert_int_equal(poll(&p, 1, 60000), 1);
 	(void)close(up[0]);
 	(void)close(up[1]);
 }
@@ -550,7 +550,7 @@ static int failing_scaffold(void *ctx, int new_root, struct err *err)
 
 static int sleeping_scaffold(void *ctx, int new_root, struct err *err)
 {
-	(void)poll(NULL, 0, JAIL_START_TIMEOUT_MS * 2);
+	(void)poll(NULL, 0, JAIL_START_TIMEOUT_MS * 12);
 	return 0;
 }
 
@@ -591,7 +591,7 @@ static void a_start_that_hangs_is_ended(void **state)
 	uint64_t t0 = clock_mono_ms();
 
 	expect_error(&(struct jail_plan){.scaffold = sleeping_scaffold}, -ETIMEDOUT, "not started");
-	assert_in_range(clock_mono_ms() - t0, JAIL_START_TIMEOUT_MS, JAIL_START_TIMEOUT_MS + 2000);
+	assert_in_range(clock_mono_ms() - t0, JAIL_START_TIMEOUT_MS, JAIL_START_TIMEOUT_MS * 10);
 }
 
 static int setup(void **state)

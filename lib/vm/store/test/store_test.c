@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
@@ -206,7 +207,7 @@ static void a_thousand_are_listed_quickly_and_by_pages(void **state)
 {
 	struct store *s = must_open();
 	int rows = 0;
-	uint64_t t;
+	clock_t t;
 
 	for (int i = 0; i < 1000; i++) {
 		char id[13], name[16];
@@ -215,10 +216,10 @@ static void a_thousand_are_listed_quickly_and_by_pages(void **state)
 		snprintf(name, sizeof(name), "n%04d", i);
 		assert_int_equal(add(s, id, name), 0);
 	}
-	t = clock_mono_ms();
+	t = clock(); /* of the processor: other programs run too */
 	assert_int_equal(store_list(s, NULL, 0, count_row, &rows, NULL), 0);
 	assert_int_equal(rows, 1000);
-	assert_in_range(clock_mono_ms() - t, 0, 500);
+	assert_in_range(clock() - t, 0, CLOCKS_PER_SEC / 2);
 	rows = 0;
 	assert_int_equal(store_list(s, "n0989", 7, count_row, &rows, NULL), 0);
 	assert_int_equal(rows, 7);

@@ -97,7 +97,7 @@ static void test_locked_and_unlocked_again(void **state)
 				"gnome-keyring-daemon --replace --unlock --components=secrets "
 				">/dev/null 2>&1"),
 		0);
-	for (unsigned i = 0; i < 30 && status.state != VAULT_READY; i++) {
+	for (unsigned i = 0; i < 200 && status.state != VAULT_READY; i++) {
 		(void)usleep(300000);
 		rig_status(admin, &status);
 	}

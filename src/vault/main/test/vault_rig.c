@@ -20,7 +20,7 @@
 #include "lib/base/mem.h"
 #include "lib/os/program/run_places.h"
 
-#define WAIT_MS 40000
+#define WAIT_MS 60000
 
 char rig_text[VAULT_MAX_TEXT];
 static uint32_t last_id;
@@ -265,7 +265,7 @@ bool rig_is_dropped(int peer)
 	struct pollfd p = {.fd = peer, .events = POLLIN};
 
 	for (unsigned i = 0; i < 100; i++) {
-		if (poll(&p, 1, 5000) <= 0)
+		if (poll(&p, 1, WAIT_MS) <= 0)
 			return false;
 		if (ipc_recv(peer, &msg) != 1)
 			return true;

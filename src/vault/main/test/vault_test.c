@@ -393,7 +393,7 @@ static void test_ends_together(void **state)
 	pid = rig_vault_pid(r);
 	(void)close(rig_admin(r));
 	rig_kill(r);
-	for (unsigned i = 0; i < 200 && kill(pid, 0) == 0; i++)
+	for (unsigned i = 0; i < 6000 && kill(pid, 0) == 0; i++)
 		(void)usleep(10000);
 	assert_int_equal(kill(pid, 0), -1);
 	rig_start(r, by_file);
