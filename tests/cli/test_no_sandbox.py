@@ -207,6 +207,14 @@ def test_settings(bare):
     assert "try: sbx settings list" in bare.sbx("settings", "get", "nope", check=1).stderr
 
 
+def test_diagnose_says_that_memory_is_written_to_the_disk(bare):
+    said = "the memory of running sandboxes is written to the disk"
+    assert said not in bare.sbx("diagnose").stdout
+    bare.sbx("settings", "set", "vm.memory-backing", "file", check=0)
+    assert said in bare.sbx("diagnose").stdout
+    bare.sbx("settings", "unset", "vm.memory-backing", check=0)
+
+
 def test_diagnose(bare):
     p = bare.sbx("diagnose", "--json")
     d = json.loads(p.stdout)

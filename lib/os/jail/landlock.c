@@ -68,6 +68,26 @@ static int allow_mount(int rules, const struct jail_mount *m, uint64_t known, st
 	return r < 0 ? err_errno(err, r, "cannot add a Landlock rule for %s", m->to) : 0;
 }
 
+/* A file that the program gets open for reading and writing it may open again, by way of a mounted
+ * /proc/self/fd: qemu does that with its memory. The kernel never refuses files of no mount, such
+ * as a memfd, and takes no rule for them (EBADFD). */
+static int allow_fds(int rules, const struct jail_plan *plan, uint64_t known, struct err *err)
+{
+	for (size_t i = 0; i < plan->n_fds; i++) {
+		int fd = plan->fds[i].from, flags = fcntl(fd, F_GETFL), r;
+		struct stat st;
+
+		if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || fstat(fd, &st) < 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		r = allow_landlock(rules, fd, known & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE);
+		if (r < 0 && r != -EBADFD)
+			return err_errno(err, r, "cannot add a Landlock rule for descriptor %d",
+				plan->fds[i].to);
+	}
+	return 0;
+}
+
 int landlock_apply(const struct jail_state *s, struct err *err)
 {
 	const struct jail_plan *plan = s->plan;
@@ -86,6 +106,9 @@ int landlock_apply(const struct jail_state *s, struct err *err)
 		return err_errno(err, r, "cannot add a Landlock rule for the program");
 	if (s->row->dev_null)
 		r = allow_mount(rules, &jail_dev_null, attr.handled_access_fs, err);
+	if (r < 0)
+		return r;
+	r = allow_fds(rules, plan, attr.handled_access_fs, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < plan->n_mounts; i++) {

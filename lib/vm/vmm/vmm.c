@@ -18,7 +18,17 @@
 
 /* ---- start and end ---- */
 
-int vmm_memory_new(uint64_t bytes, struct err *err)
+static int new_file(uint64_t bytes, const char *dir, struct err *err)
+{
+	AUTO_CLOSE int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		return err_errno(
+			err, -errno, "cannot create a file for the guest memory in %s", dir);
+	return TAKE_FD(fd);
+}
+
+static int new_memfd(uint64_t bytes, struct err *err)
 {
 	/* The name is qemu's own for such memory: `sbx secret scan` and probes look for it. */
 	AUTO_CLOSE int fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -27,6 +37,11 @@ int vmm_memory_new(uint64_t bytes, struct err *err)
 		fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
 		return err_errno(err, -errno, "cannot allocate the guest memory");
 	return TAKE_FD(fd);
+}
+
+int vmm_memory_new(uint64_t bytes, const char *dir, struct err *err)
+{
+	return dir ? new_file(bytes, dir, err) : new_memfd(bytes, err);
 }
 
 int vmm_memory_fd(const struct vmm *v)
@@ -81,7 +96,7 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	r = fd_set_nonblock(v->fd, true);
 	if (r == 0)
 		r = v->memory_fd = config->memory_fd < 0
-					   ? vmm_memory_new(config->memory, err)
+					   ? vmm_memory_new(config->memory, config->memory_dir, err)
 					   : fcntl(config->memory_fd, F_DUPFD_CLOEXEC, 0);
 	if (r >= 0)
 		r = spawn_vmm(v, config, theirs, err);

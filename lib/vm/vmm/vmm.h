@@ -55,8 +55,9 @@ struct vmm_config {
 	const char *initrd;
 	struct vmm_disk disks[VMM_N_DISKS]; /* /dev/vda and /dev/vdb */
 	unsigned cpus;
-	uint64_t memory; /* bytes */
-	int memory_fd;	 /* from vmm_memory_new, of that size; -1: vmm_start makes it */
+	uint64_t memory;	/* bytes */
+	int memory_fd;		/* from vmm_memory_new, of that size; -1: vmm_start makes it ... */
+	const char *memory_dir; /* ... in this directory; NULL: as a memfd */
 	enum vmm_accel accel;
 	int ctl_listen_fd;	   /* listening unix stream socket of the port sbx.ctl */
 	int net_listen_fd;	   /* the same for the port sbx.net; -1: none */
@@ -105,8 +106,10 @@ struct vmm_event {
 
 struct vmm;
 
-/* The guest's memory, all zeros: a memfd whose size cannot change. */
-int vmm_memory_new(uint64_t bytes, struct err *err) MUST_CHECK;
+/* The guest's memory, all zeros. Without a directory: a memfd whose size cannot change. With one: a
+ * sparse file without a name there, which image_save_begin may give one. Its pages can leave the
+ * host's memory; a page that finds no space on the disk kills the processes that touch it. */
+int vmm_memory_new(uint64_t bytes, const char *dir, struct err *err) MUST_CHECK;
 /* The same of a machine; it stays the machine's. */
 int vmm_memory_fd(const struct vmm *vmm);
 

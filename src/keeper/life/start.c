@@ -183,6 +183,9 @@ int start_machine(struct keeper *k, struct err *err)
 	k->qemu_ended = false;
 	k->qemu_said[0] = '\0';
 	suspend_file_tidy(k->dir);
+	space_place_memory(k);
+	if (k->memory_dir)
+		space_start(k);
 	if (k->plan == START_RESUME)
 		r = resume_begin(k, err);
 	if (r != 0)

@@ -188,6 +188,7 @@ static void fill_config(const struct keeper *k, struct vmm_config *ret)
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
 		.memory_fd = k->restore_fd ? *k->restore_fd : -1,
+		.memory_dir = k->memory_dir,
 		.accel = k->accel,
 		.ctl_listen_fd = k->port_fd,
 		.net_listen_fd = k->net_port_fd,

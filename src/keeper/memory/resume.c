@@ -88,7 +88,8 @@ bool resume_on_failure(struct keeper *k, const char *why)
 static int begin_check(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
-	int r = image_check_begin(dir, k->suspend->file.saved, &k->suspend->check, err);
+	int r = image_check_begin(
+		dir, k->suspend->file.saved, k->memory_dir, &k->suspend->check, err);
 
 	if (r == -ENOENT || r == -ELOOP)
 		return err_set(err, -EUCLEAN, "a file of the snapshot is missing");

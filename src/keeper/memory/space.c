@@ -54,12 +54,13 @@ void space_add(struct space *s, const char *path)
 /* Returns -1 if it is unknown. */
 static int look_at(const struct keeper *k, const char *path, uint64_t *ret_free, uint64_t *ret_need)
 {
+	uint64_t reserve = k->memory_dir ? MAX(k->disk_reserve, SPACE_MEMORY) : k->disk_reserve;
 	struct statfs st;
 
 	if (statfs(path, &st) < 0)
 		return -1;
 	*ret_free = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize;
-	*ret_need = space_reserve(k->disk_reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
+	*ret_need = space_reserve(reserve, (uint64_t)st.f_blocks * (uint64_t)st.f_bsize);
 	return 0;
 }
 
@@ -102,10 +103,14 @@ static bool has_written(struct keeper *k)
 	return before != UINT64_MAX && now > before + SPACE_WRITES;
 }
 
-static void look_later(struct keeper *k, bool is_far)
+static bool is_using_space(struct keeper *k)
 {
-	loop_timer_set(&k->loop, &k->space->timer,
-		clock_mono_ms() + (is_far ? SPACE_FAR_MS : SPACE_LOOK_MS),
+	return k->memory_dir || has_written(k);
+}
+
+static void look_later(struct keeper *k, uint64_t ms)
+{
+	loop_timer_set(&k->loop, &k->space->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = EV_TIMER_SPACE});
 }
 
@@ -126,7 +131,8 @@ static void pause_machine(struct keeper *k)
 		log_warn("cannot pause the VM: %s", strerror(-r));
 		return;
 	}
-	log_error("free disk space is below disk.reserve and this sandbox writes: paused");
+	log_error("free disk space is below disk.reserve and this sandbox %s: paused",
+		k->memory_dir ? "has its memory there" : "writes");
 	set_paused(k, true);
 }
 
@@ -160,6 +166,13 @@ void space_on_full(struct keeper *k)
 	suspend_on_full(k);
 }
 
+/* A boot and a restored VM touch memory long before the sandbox runs. */
+static bool is_guest_starting(const struct keeper *k)
+{
+	return k->memory_dir && k->state.phase == KEEPER_STARTING &&
+	       (k->plan == START_COLD || (k->plan == START_WARM && k->warm->step == WARM_RUNNING));
+}
+
 /* Not while the VM is saved or restored. A VM that found no space continues at every other step;
  * only a running VM is paused. */
 static bool is_free_to_act(const struct keeper *k)
@@ -167,7 +180,8 @@ static bool is_free_to_act(const struct keeper *k)
 	if (!k->vmm || k->plan == START_MAKE || k->freeze->state != FREEZE_IDLE || is_ending(k))
 		return false;
 	if (!k->state.paused)
-		return k->state.phase == KEEPER_RUNNING && k->suspend->step == SUSPEND_NONE;
+		return (k->state.phase == KEEPER_RUNNING || is_guest_starting(k)) &&
+		       k->suspend->step == SUSPEND_NONE;
 	return k->plan != START_RESUME && k->suspend->step < SUSPEND_SAVING;
 }
 
@@ -179,12 +193,12 @@ void space_on_timer(struct keeper *k)
 	if (is_ending(k))
 		return;
 	find_least(k, &free, &need);
-	look_later(k, !k->state.paused && free > need && free - need > SPACE_FAR);
+	look_later(k, space_interval(k->state.paused, k->memory_dir, free, need));
 	if (free >= need)
 		k->space->written = UINT64_MAX; /* writes are not counted */
 	if (!is_free_to_act(k))
 		return;
-	what = space_decide(k->state.paused, free < need && has_written(k), free, need);
+	what = space_decide(k->state.paused, free < need && is_using_space(k), free, need);
 	if (what > 0)
 		pause_machine(k);
 	else if (what < 0)
@@ -193,19 +207,35 @@ void space_on_timer(struct keeper *k)
 		machine_on_qmp(k); /* sets its timer */
 }
 
-void space_start(struct keeper *k)
+void space_place_memory(struct keeper *k)
 {
 	AUTO_SETTINGS struct settings s = {0};
+	struct err err = {0};
 
 	(void)!settings_load(&s, NULL); /* a broken file: the default */
 	k->disk_reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
+	k->memory_dir = NULL;
+	/* The memory of a snapshot is copied once, in the densest form. */
+	if (k->plan == START_MAKE ||
+		strcmp(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file") != 0)
+		return;
+	k->memory_dir = k->dir;
+	if (is_local(k->dir) && space_check(k, k->spec.memory, &err) == 0)
+		return;
+	log_warn("the memory of the VM is a memfd: %s",
+		err.text[0] ? err.text : "the state directory is not on a local file system");
+	k->memory_dir = NULL;
+}
+
+void space_start(struct keeper *k)
+{
 	k->space->n_places = 0;
 	space_add(k->space, k->dir);
 	for (size_t i = 0; i < k->spec.n_workspaces; i++)
 		if (!k->spec.workspaces[i].ro)
 			space_add(k->space, k->spec.workspaces[i].host);
 	k->space->written = UINT64_MAX;
-	look_later(k, false);
+	look_later(k, k->memory_dir ? SPACE_FAST_MS : SPACE_LOOK_MS);
 }
 
 void space_stop(struct keeper *k)

@@ -121,15 +121,17 @@ static int ask_park(struct keeper *k)
 	return r < 0 ? r : ask_guest(k, &park_ask, slice_of(buf, wr.n), KEEPER_PARK_MS, -1, 0);
 }
 
-/* The memory that the guest uses; pages of zeros take no space. */
+/* The memory that the guest uses, if it is not on the disk yet; pages of zeros take no space. */
 static int check_room(const struct keeper *k, struct err *err)
 {
 	struct stat st = {0};
+	uint64_t memory;
 	int r;
 
 	if (!k->vmm || fstat(vmm_memory_fd(k->vmm), &st) < 0)
 		return 0;
-	r = space_check(k, (uint64_t)st.st_blocks * 512 + SUSPEND_MORE, err);
+	memory = k->memory_dir ? 0 : (uint64_t)st.st_blocks * 512;
+	r = space_check(k, memory + SUSPEND_MORE, err);
 	return r < 0 ? err_wrap(err, r, "cannot store the snapshot") : 0;
 }
 

@@ -95,7 +95,8 @@ void warm_take_disks(struct keeper *k)
 
 int warm_check(struct keeper *k, struct err *err)
 {
-	int r = image_check_begin(k->warm->image.dir, k->warm->image.files, &k->warm->check, err);
+	int r = image_check_begin(
+		k->warm->image.dir, k->warm->image.files, k->memory_dir, &k->warm->check, err);
 
 	if (r < 0)
 		return r;

@@ -61,6 +61,7 @@ struct keeper {
 	enum vmm_accel accel;
 	enum start_plan plan;
 	int *restore_fd; /* memory of the snapshot to restore, closed once qemu has it; or NULL */
+	const char *memory_dir;		   /* where the VM's memory is a file; NULL: a memfd */
 	char image_key[IMAGE_KEY_LEN + 1]; /* of the snapshot for this VM */
 	uint64_t disk_reserve;		   /* the setting disk.reserve; 0: none */
 	struct jail_cgroup cgroup;	   /* of the keeper and all its children */

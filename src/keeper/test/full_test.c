@@ -70,7 +70,7 @@ static int full_up(void **state)
 	v->fd = pair[0];
 	qemu = pair[1];
 	v->image_fd = v->snap_fd_ro = -1;
-	v->memory_fd = vmm_memory_new(1 << 20, NULL);
+	v->memory_fd = vmm_memory_new(1 << 20, NULL, NULL);
 	v->child = rig_false_child();
 	v->deadline_ms = UINT64_MAX;
 	qmp_init(&v->qmp);

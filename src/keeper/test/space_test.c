@@ -48,6 +48,19 @@ static void only_a_sandbox_that_writes_is_paused(void **state)
 	}
 }
 
+/* Between two checks nothing may use up what is left above half of the reserve. */
+static void memory_in_a_file_is_looked_at_in_time(void **state)
+{
+	assert_int_equal(space_interval(false, false, 9999 * M, 256 * M), SPACE_FAR_MS);
+	assert_int_equal(space_interval(false, false, 300 * M, 256 * M), SPACE_LOOK_MS);
+	assert_int_equal(space_interval(false, true, 9999 * M, 256 * M), SPACE_FAR_MS);
+	assert_int_equal(space_interval(false, true, 4000 * M, 256 * M), SPACE_LOOK_MS);
+	assert_int_equal(space_interval(false, true, 356 * M, 256 * M), (100 + 128) / 4);
+	assert_int_equal(space_interval(false, true, 256 * M, 256 * M), 128 / 4);
+	assert_int_equal(space_interval(false, true, 0, 26 * M), SPACE_FAST_MS);
+	assert_int_equal(space_interval(true, true, 0, 256 * M), SPACE_LOOK_MS);
+}
+
 /* Many workspaces on one file system do not hide one on another. */
 static void each_file_system_is_looked_at_once(void **state)
 {
@@ -77,6 +90,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_reserve_is_a_tenth_at_most),
 		cmocka_unit_test(only_a_sandbox_that_writes_is_paused),
+		cmocka_unit_test(memory_in_a_file_is_looked_at_in_time),
 		cmocka_unit_test(each_file_system_is_looked_at_once),
 	};
 

@@ -61,7 +61,12 @@ static void check_settings(struct check *c)
 	struct err err = {0};
 
 	if (settings_load(&s, &err) == 0) {
-		check_set(c, CHECK_PASS, "readable");
+		bool is_file = strcmp(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file") == 0;
+
+		check_set(c, CHECK_PASS, "readable%s",
+			is_file ? "; the memory of running sandboxes is written to the disk "
+				  "(vm.memory-backing)"
+				: "");
 		return;
 	}
 	check_set(c, CHECK_FAIL, "invalid settings file");

@@ -154,12 +154,13 @@ static bool is_new(struct seen *seen, size_t *n, size_t max, const struct stat *
 
 static bool is_wanted(const char *link, const struct stat *st, enum scan_place place)
 {
-	bool is_ram = strncmp(link, RAM_LINK, strlen(RAM_LINK)) == 0;
 	bool is_memfd = strncmp(link, "/memfd:", 7) == 0;
+	/* Memory in the state directory is the only file without a name. */
+	bool is_ram = is_memfd ? strncmp(link, RAM_LINK, strlen(RAM_LINK)) == 0 : st->st_nlink == 0;
 
 	if (!S_ISREG(st->st_mode))
 		return false;
-	return place == SCAN_RAM ? is_ram : !is_memfd;
+	return place == SCAN_RAM ? is_ram : !is_ram && !is_memfd;
 }
 
 /* The sandbox's own layers are separate places. */

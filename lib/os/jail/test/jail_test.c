@@ -328,6 +328,38 @@ static void landlock_stands_behind_the_mounts(void **state)
 	try_mounted(JAIL_VIRTIOFSD, "read", "/deep", "read=ok");
 }
 
+static void try_reopened(const char *name, int flags, const char *path, const char *want)
+{
+	AUTO_FREE char *file = xasprintf("%s/%s", dir, name);
+	AUTO_CLOSE int fd = open(name ? file : dir, flags | O_CLOEXEC, 0600);
+	const struct jail_mount mounts[] = {{"/proc/self/fd", "/fd", 0}};
+	const struct jail_fd fds[] = {{fd, 5}};
+	const char *argv[] = {"probe", "write", path, NULL};
+	struct jail_plan plan = {.profile = JAIL_QEMU,
+		.argv = (char *const *)(uintptr_t)argv,
+		.mounts = mounts,
+		.n_mounts = ARRAY_LEN(mounts),
+		.fds = fds,
+		.n_fds = ARRAY_LEN(fds)};
+	struct run run;
+
+	assert_true(fd >= 0);
+	assert_int_equal(start_plan(&run, &plan), 0);
+	hear(&run, "done=");
+	assert_said(&run, want);
+	stop(&run);
+}
+
+/* qemu opens its memory by the name of a descriptor. */
+static void only_a_file_that_was_given_for_writing_is_opened_again(void **state)
+{
+	put("again", "x");
+	try_reopened("again", O_RDWR, "/fd/5", "write=ok");
+	try_reopened(NULL, O_RDWR | O_TMPFILE, "/fd/5", "write=ok");
+	if (landlock_abi() > 0)
+		try_reopened("again", O_RDONLY, "/fd/5", "write=EACCES");
+}
+
 static void nothing_is_made_in_a_bound_folder(void **state)
 {
 	const struct jail_mount mounts[] = {
@@ -627,6 +659,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_environment_is_what_the_plan_says),
 		cmocka_unit_test(only_the_plan_is_there_and_only_as_it_says),
 		cmocka_unit_test(landlock_stands_behind_the_mounts),
+		cmocka_unit_test(only_a_file_that_was_given_for_writing_is_opened_again),
 		cmocka_unit_test(nothing_is_made_in_a_bound_folder),
 		cmocka_unit_test(seen_from_outside_the_jail_is_closed),
 		cmocka_unit_test(a_sealed_program_is_not_dumpable),

@@ -93,9 +93,9 @@ struct image_check {
 		.fd = -1, .memory_fd = -1, .pidfd = -1 \
 	}
 
-/* dir has `state` and `memory`. */
+/* dir has `state` and `memory`; memory_dir is that of vmm_memory_new. */
 int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
-	struct image_check *ret, struct err *err) MUST_CHECK;
+	const char *memory_dir, struct image_check *ret, struct err *err) MUST_CHECK;
 /* When pidfd is readable; closes it. 0; -EUCLEAN: the image is not what it was; -EIO: it could not
  * be read now. */
 int image_check_end(struct image_check *check, struct err *err) MUST_CHECK;
@@ -114,7 +114,8 @@ struct image_save {
 	}
 
 /* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the
- * machine's, which must stand still when the pipe ends. */
+ * machine's, which must stand still when the pipe ends. Memory that is a file without a name in
+ * the same file system becomes `memory`, once; otherwise it is copied. */
 int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
 	struct err *err) MUST_CHECK;
 /* When pidfd is readable: the files are complete and synced, or err has the reason. */

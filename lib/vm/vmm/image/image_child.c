@@ -105,7 +105,7 @@ static int open_part(const char *dir, const char *name, struct err *err)
 }
 
 int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
-	struct image_check *ret, struct err *err)
+	const char *memory_dir, struct image_check *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = open_part(dir, "state", err), from = -1, memory = -1;
 	enum child_exit e;
@@ -117,7 +117,7 @@ int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVE
 	from = open_part(dir, "memory", err);
 	if (from < 0)
 		return from;
-	memory = vmm_memory_new(want[IMAGE_MEMORY].size, err);
+	memory = vmm_memory_new(want[IMAGE_MEMORY].size, memory_dir, err);
 	if (memory < 0)
 		return memory;
 	r = helper_begin(&ret->pid, &ret->pidfd, err);
@@ -195,14 +195,17 @@ static int save_state(int in, int out, struct image_file *ret)
 	return r == 0 && fsync(out) < 0 ? -errno : r;
 }
 
+/* out < 0: the file is already in its place. */
 static int save_memory(int from, int out, struct image_file *ret)
 {
 	struct stat st;
-	int r = fstat(from, &st) < 0 || ftruncate(out, st.st_size) < 0 ? -errno : 0;
+	int r = fstat(from, &st) < 0 ? -errno : 0;
 
+	if (r == 0 && out >= 0 && ftruncate(out, st.st_size) < 0)
+		r = -errno;
 	if (r == 0)
 		r = image_copy_memory(from, out, (uint64_t)st.st_size, ret);
-	return r == 0 && fsync(out) < 0 ? -errno : r;
+	return r == 0 && fsync(out < 0 ? from : out) < 0 ? -errno : r;
 }
 
 static void __attribute__((noreturn)) save(int in, int memory, const int out[2], int result)
@@ -223,6 +226,26 @@ static int make_part(const char *dir, const char *name, struct err *err)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 
 	return fd < 0 ? err_errno(err, -errno, "cannot create %s", path) : fd;
+}
+
+/* The machine's own file gets the name. The kernel permits that once for each file, and never for a
+ * memfd. */
+static bool give_name(int memory_fd, const char *dir)
+{
+	AUTO_FREE char *path = xasprintf("%s/memory", dir);
+	AUTO_FREE char *from = xasprintf("/proc/self/fd/%d", memory_fd);
+
+	return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static int make_memory(int memory_fd, const char *dir, int *ret_fd, struct err *err)
+{
+	if (give_name(memory_fd, dir))
+		return fchmod(memory_fd, 0400) < 0
+			       ? err_errno(err, -errno, "cannot change the mode of the memory")
+			       : 0;
+	*ret_fd = make_part(dir, "memory", err);
+	return MIN(*ret_fd, 0);
 }
 
 static int make_pipe(int *ret_rd, int *ret_wr)
@@ -246,9 +269,9 @@ int image_save_begin(
 	*ret = (struct image_save)IMAGE_SAVE_EMPTY;
 	if (state < 0)
 		return state;
-	memory = make_part(dir, "memory", err);
-	if (memory < 0)
-		return memory;
+	r = make_memory(memory_fd, dir, &memory, err);
+	if (r < 0)
+		return r;
 	r = make_pipe(&rd, &wr);
 	if (r == 0)
 		r = make_pipe(&result_rd, &result_wr);

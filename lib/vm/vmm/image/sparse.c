@@ -82,7 +82,7 @@ static int take_pages(struct copy *c, size_t n, uint64_t at)
 
 		if (used)
 			r = hash_page(c, at + i, c->buf + i);
-		else if (i > begin)
+		else if (i > begin && c->to >= 0)
 			r = write_at(c->to, c->buf + begin, i - begin, at + begin);
 		if (!used)
 			begin = i + PAGE;

@@ -21,7 +21,7 @@ static inline uint64_t memory_used(int fd)
 /* A machine writes to its memory: each gets its own. */
 static inline int memory_copy(int from, uint64_t size)
 {
-	int fd = vmm_memory_new(size, NULL);
+	int fd = vmm_memory_new(size, NULL, NULL);
 	struct image_file file;
 
 	assert_true(fd >= 0);

@@ -72,9 +72,9 @@ static void wait_for(int pidfd)
 static const char stream[] = "QEVM\0\0\0\3\4whatever devices say";
 
 /* A guest that has used three pages of its memory, the last of them only for zeros. */
-static int guest_memory(void)
+static int guest_memory(const char *in)
 {
-	int fd = vmm_memory_new(MEMORY, NULL);
+	int fd = vmm_memory_new(MEMORY, in, NULL);
 
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, "first", 5, 0), 5);
@@ -83,10 +83,9 @@ static int guest_memory(void)
 	return fd;
 }
 
-static int save_machine(const char *to, const char *bytes, size_t n,
+static int save_memory(int memory, const char *to, const char *bytes, size_t n,
 	struct image_file ret[IMAGE_N_SAVED], struct err *err)
 {
-	AUTO_CLOSE int memory = guest_memory();
 	uint64_t before = memory_used(memory);
 	struct image_save save;
 	int fd, r = image_save_begin(to, memory, &save, &fd, err);
@@ -99,6 +98,14 @@ static int save_machine(const char *to, const char *bytes, size_t n,
 	/* Saving must not make the guest's memory larger. */
 	assert_int_equal(memory_used(memory), before);
 	return image_save_end(&save, ret, err);
+}
+
+static int save_machine(const char *to, const char *bytes, size_t n,
+	struct image_file ret[IMAGE_N_SAVED], struct err *err)
+{
+	AUTO_CLOSE int memory = guest_memory(NULL);
+
+	return save_memory(memory, to, bytes, n, ret, err);
 }
 
 /* An image as the keeper makes it. */
@@ -152,7 +159,7 @@ static int use(const char *key, struct err *err)
 	if (r == 0)
 		r = image_copy_disk(&image, IMAGE_DOCKER, docker, err);
 	if (r == 0)
-		r = image_check_begin(image.dir, image.files, &check, err);
+		r = image_check_begin(image.dir, image.files, NULL, &check, err);
 	if (r == 0) {
 		wait_for(check.pidfd);
 		r = image_check_end(&check, err);
@@ -169,6 +176,73 @@ static int use(const char *key, struct err *err)
 	(void)unlink(root);
 	(void)unlink(docker);
 	return r;
+}
+
+static void write_at(const char *path, off_t at, const char *text)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(pwrite(fd, text, strlen(text), at), strlen(text));
+}
+
+static int check_saved(const char *in, const struct image_file want[IMAGE_N_SAVED])
+{
+	struct image_check check = IMAGE_CHECK_EMPTY;
+	struct stat st;
+	int r = image_check_begin(in, want, dir, &check, NULL);
+
+	assert_int_equal(r, 0);
+	wait_for(check.pidfd);
+	r = image_check_end(&check, NULL);
+	if (r == 0) {
+		memory_must_be_restored(check.memory_fd);
+		assert_int_equal(fstat(check.memory_fd, &st), 0);
+		assert_int_equal(st.st_nlink, 0);
+		assert_int_equal(st.st_mode & 07777, 0600);
+	}
+	image_check_done(&check);
+	return r;
+}
+
+/* Saves the same memory twice: is_own says whether its own file must be in the folder. */
+static void save_to(const char *folder, int memory, bool is_own, struct image_file *ret)
+{
+	AUTO_FREE char *to = xasprintf("%s/%s", dir, folder), *path = xasprintf("%s/memory", to);
+	struct err err = {};
+	struct stat own, saved;
+
+	assert_int_equal(mkdir(to, 0700), 0);
+	assert_int_equal(save_memory(memory, to, stream, sizeof(stream), ret, &err), 0);
+	assert_int_equal(fstat(memory, &own), 0);
+	assert_int_equal(stat(path, &saved), 0);
+	assert_int_equal(own.st_ino == saved.st_ino, is_own);
+	assert_int_equal(saved.st_mode & 07777, 0400);
+	assert_int_equal(check_saved(to, ret), 0);
+}
+
+static void memory_in_a_file_is_not_copied_when_it_is_saved(void **state)
+{
+	AUTO_FREE char *first = xasprintf("%s/one/memory", dir);
+	AUTO_FREE char *two = xasprintf("%s/two", dir), *second = xasprintf("%s/memory", two);
+	AUTO_CLOSE int memory = guest_memory(dir);
+	struct image_file a[IMAGE_N_SAVED], b[IMAGE_N_SAVED];
+
+	save_to("one", memory, true, a);
+	/* The machine went on, and is saved again: the file had its one name. */
+	assert_int_equal(unlink(first), 0);
+	save_to("two", memory, false, b);
+	assert_memory_equal(a, b, sizeof(a));
+	assert_int_equal(chmod(second, 0600), 0);
+	assert_int_equal(truncate(second, MEMORY - 4096), 0);
+	assert_int_equal(check_saved(two, b), -EUCLEAN);
+	assert_int_equal(truncate(second, MEMORY), 0);
+	assert_int_equal(check_saved(two, b), -EUCLEAN); /* a hole that was a page */
+	write_at(second, FAR, "fur");
+	assert_int_equal(check_saved(two, b), -EUCLEAN);
+	write_at(second, FAR, "far");
+	assert_int_equal(check_saved(two, b), 0);
+	write_at(second, MEMORY / 4, "x"); /* a page that was a hole */
+	assert_int_equal(check_saved(two, b), -EUCLEAN);
 }
 
 /* The kernel kills it when there is no memory: that says nothing about the image. */
@@ -434,6 +508,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reader_that_was_killed_is_no_damage),
+		cmocka_unit_test(memory_in_a_file_is_not_copied_when_it_is_saved),
 		cmocka_unit_test(made_and_used),
 		cmocka_unit_test(a_pipe_instead_of_a_disk_is_refused_at_once),
 		cmocka_unit_test(every_wrong_byte_is_refused),
