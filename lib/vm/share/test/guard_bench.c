@@ -10,15 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "filter_rig.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "lib/os/jail/filter.h"
 #include "lib/vm/share/guard_internal.h"
 #include "lib/vm/share/hide.h"
 
@@ -58,17 +57,9 @@ static int open_dir(const char *path, int flags)
 /* An int in: one round. An int out: its nanoseconds; the first one is the listener. */
 static void __attribute__((noreturn)) be_filtered(int in, int out)
 {
-	int dir = open_dir(ws, O_PATH), order, fd;
-	struct filter f = {0};
+	int dir = open_dir(ws, O_PATH), order;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (filter_make_notify(&(struct filter_notify){.changes = true}, &f, NULL) < 0)
-		_exit(1);
-	fd = filter_install(&f, true);
-	if (fd < 0 || write(out, &fd, sizeof(fd)) != sizeof(fd) ||
-		read(in, &order, sizeof(order)) != sizeof(order) || close(fd) < 0)
-		_exit(1);
+	filter_rig_enter(in, out, &order, sizeof(order));
 	while (read(in, &order, sizeof(order)) == sizeof(order)) {
 		int ns = measure(dir);
 

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "guard_oracle.h"
@@ -24,7 +23,6 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/vm/share/share.h"
 #include "vm_rig.h"
 
 #define MAX_ENTRIES 4096
@@ -227,14 +225,11 @@ static int run_vm(const char *kernel, const char *guest, const char *words)
 	AUTO_FREE char *guard = xasprintf("%s/guard", top);
 	AUTO_CLOSE int guard_fd = -1;
 	const struct share_mount mount = {.host = ws, .guest = "/work"};
-	struct jail_child qemu = {.pidfd = -1, .notify_fd = -1};
-	struct share share = SHARE_EMPTY;
 	struct err err = {0};
-	int con[2], r;
+	int r;
 
 	if (autorun_parse(oracle_rows, strlen(oracle_rows), &list, NULL) < 0 ||
-		mkdir(ws, 0755) < 0 || mkdir(guard, 0700) < 0 ||
-		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, con) < 0)
+		mkdir(ws, 0755) < 0 || mkdir(guard, 0700) < 0)
 		abort();
 	guard_fd = open(guard, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	vm_rig_make_initrd(initrd, guest);
@@ -243,17 +238,9 @@ static int run_vm(const char *kernel, const char *guest, const char *words)
 		.guard = {getenv("SBX_GUARD_OFF") ? GUARD_OFF : GUARD_DEFAULT, list, guard_fd, -1},
 		.program = getenv("SBX_TEST_VIRTIOFSD"),
 		.log_fd = STDERR_FILENO};
-	r = share_start(&cfg, &share, &err);
-	if (r == 0)
-		r = vm_rig_start(kernel, initrd, words, share.vhost_fd, con[1], &qemu, &err);
-	(void)close(con[1]);
+	r = vm_rig_run(&cfg, kernel, initrd, words, on_line, &err);
 	if (r < 0)
 		printf("FAIL %s\n", err_text(&err, r));
-	else if (!vm_rig_talk(con[0], on_line))
-		r = -ETIMEDOUT;
-	(void)close(con[0]);
-	jail_child_kill(&qemu);
-	share_stop(&share);
 	return r;
 }
 

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
+#include "guest_rig.h"
 
 #define N_KNOWN 8
 #define N_CALLS 10
@@ -213,18 +213,8 @@ static void say(const char *line)
 
 static void set_up(void)
 {
-	struct termios raw;
-
 	(void)umask(0);
-	(void)mkdir("/dev", 0755);
-	(void)mkdir("/mnt", 0755);
-	(void)mkdir("/proc", 0755);
-	(void)mount("dev", "/dev", "devtmpfs", 0, NULL);
-	(void)mount("proc", "/proc", "proc", 0, NULL);
-	tty = open("/dev/ttyS0", O_RDWR | O_NOCTTY);
-	(void)tcgetattr(tty, &raw);
-	cfmakeraw(&raw);
-	(void)tcsetattr(tty, TCSANOW, &raw);
+	tty = guest_rig_start();
 	say("");
 	if (mount("sbx", "/mnt", "virtiofs", 0, NULL) < 0)
 		say("FAIL mount");

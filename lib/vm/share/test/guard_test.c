@@ -15,17 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "filter_rig.h"
 #include "guard_oracle.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
-#include "lib/os/jail/filter.h"
 #include "lib/vm/share/guard_internal.h"
 #include "lib/vm/share/hide.h"
 
@@ -144,19 +143,11 @@ static int obey(int root, int proc, const struct order *o)
 
 static void __attribute__((noreturn)) be_filtered(int in, int out)
 {
-	int root = open(ws, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+	int root = open(ws, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int proc = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct filter f = {0};
 	struct order o;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (filter_make_notify(&(struct filter_notify){.changes = true}, &f, NULL) < 0)
-		_exit(1);
-	fd = filter_install(&f, true);
-	if (fd < 0 || write(out, &fd, sizeof(fd)) != sizeof(fd) ||
-		read(in, &o, sizeof(o)) != sizeof(o) || close(fd) < 0)
-		_exit(1);
+	filter_rig_enter(in, out, &o, sizeof(o));
 	while (read(in, &o, sizeof(o)) == sizeof(o)) {
 		int r = obey(root, proc, &o);
 

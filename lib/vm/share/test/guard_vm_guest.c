@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
+#include "guest_rig.h"
 
 #define W "/mnt/work/"
 #define N_BENCH 200
@@ -161,6 +161,17 @@ static void check_git(bool all)
 	git(W "sub", "printf 'all:\\n\\techo built >out\\n' >Makefile; make -s; test -s out");
 }
 
+/* A crate with a build script, whose programs are hard links of others. */
+static void check_cargo(void)
+{
+	git(W, "mkdir -p crate/src; cd crate; "
+	       "printf '[package]\\nname = \"small\"\\nversion = \"0.1.0\"\\n' >Cargo.toml; "
+	       "echo 'fn main() { println!(\"cargo:rustc-env=WORD=built\"); }' >build.rs; "
+	       "echo 'fn main() { println!(\"{}\", env!(\"WORD\")); }' >src/main.rs");
+	git(W "crate", "RUSTFLAGS='-C linker=gcc' /usr/bin/cargo build --offline --quiet");
+	git(W "crate", "test \"$(target/debug/small)\" = built");
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -187,18 +198,12 @@ static void bench(void)
 
 static void set_up(void)
 {
-	static const char *const dirs[] = {"/dev", "/mnt", "/proc", "/root", "/tmp", "/etc"};
-	struct termios raw;
+	static const char *const dirs[] = {"/root", "/tmp", "/etc"};
 
 	(void)umask(022);
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		(void)mkdir(dirs[i], 0755);
-	(void)mount("dev", "/dev", "devtmpfs", 0, NULL);
-	(void)mount("proc", "/proc", "proc", 0, NULL);
-	tty = open("/dev/ttyS0", O_RDWR | O_NOCTTY);
-	(void)tcgetattr(tty, &raw);
-	cfmakeraw(&raw);
-	(void)tcsetattr(tty, TCSANOW, &raw);
+	tty = guest_rig_start();
 	say("");
 	check("mount", mount("sbx", "/mnt", "virtiofs", 0, NULL) == 0);
 	(void)!symlink("/mnt/host/usr", "/usr");
@@ -213,7 +218,10 @@ int main(int argc, char **argv)
 	bool guard = argc > 1 && strcmp(argv[1], "guard") == 0;
 
 	set_up();
-	bench();
+	if (argc > 1 && strcmp(argv[1], "cargo") == 0)
+		check_cargo();
+	else
+		bench();
 	if (guard) {
 		check_refusals();
 		check_git(argc > 2);

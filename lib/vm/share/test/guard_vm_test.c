@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A guarded workspace in a real VM, with guard_vm_guest as the guest's init: what guest root cannot
  * plant, and that the real git works. Needs SBX_TEST_KERNEL (a vmlinuz with virtiofs built in);
- * skipped without. A second argument `all` has more of git; `off` is without guard, to compare the
- * time of a create. */
+ * skipped without. A second argument `all` has more of git; `cargo` is `cargo build` with the
+ * host's /usr/bin/cargo; `off` is without guard, to compare the time of a create. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
-#include "lib/vm/share/share.h"
 #include "vm_rig.h"
 
 static int n_failed, n_passed;
@@ -107,33 +106,25 @@ static void run_vm(const char *kernel, const struct autorun_list *list, enum gua
 	AUTO_FREE char *guard = at("guard");
 	AUTO_CLOSE int guard_fd = open(guard, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct share_mount mounts[] = {{ws, "/work", false}, {"/usr", "/host/usr", true}};
-	struct jail_child qemu = {.pidfd = -1, .notify_fd = -1};
-	struct share share = SHARE_EMPTY;
 	struct err err = {0};
-	int con[2], events[2], r;
+	int events[2], r;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, con) < 0 ||
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, events) < 0)
 		abort();
 	const struct share_config cfg = {.mounts = mounts,
 		.n_mounts = ARRAY_LEN(mounts),
 		.guard = {level, list, guard_fd, events[1]},
 		.program = getenv("SBX_TEST_VIRTIOFSD"),
 		.log_fd = STDERR_FILENO};
-	r = share_start(&cfg, &share, &err);
-	if (r == 0)
-		r = vm_rig_start(kernel, initrd, words, share.vhost_fd, con[1], &qemu, &err);
-	(void)close(con[1]);
+	r = vm_rig_run(&cfg, kernel, initrd, words, on_line, &err);
 	if (r < 0)
 		printf("# %s\n", err_text(&err, r));
-	result("virtiofsd and qemu started", r == 0);
-	if (r == 0)
-		result("the guest came to its end", vm_rig_talk(con[0], on_line));
-	(void)close(con[0]);
-	jail_child_kill(&qemu);
-	share_stop(&share);
-	if (level)
+	result("the guest came to its end", r == 0);
+	if (strncmp(words, "guard", 5) == 0)
 		look_at_host(events[0]);
+	if (strcmp(words, "cargo") == 0)
+		result("host: the build script is in the list",
+			has_line("guard/dirty", "/ws crate/build.rs"));
 }
 
 int main(int argc, char **argv)
@@ -160,6 +151,8 @@ int main(int argc, char **argv)
 	vm_rig_make_initrd(initrd, argv[1]);
 	if (argc > 2 && strcmp(argv[2], "off") == 0)
 		run_vm(kernel, list, GUARD_OFF, "-");
+	else if (argc > 2 && strcmp(argv[2], "cargo") == 0)
+		run_vm(kernel, list, GUARD_DEFAULT, "cargo");
 	else
 		run_vm(kernel, list, GUARD_DEFAULT, argc > 2 ? "guard all" : "guard");
 	remove = xasprintf("rm -rf '%s'", dir);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vm_rig.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
-#include "lib/vm/share/share.h"
 
 #define QEMU "/usr/bin/qemu-system-x86_64"
 #define VM_TIMEOUT_MS 240000
@@ -105,4 +106,25 @@ int vm_rig_start(const char *kernel, const char *initrd, const char *words, int 
 		.log_fd = STDERR_FILENO};
 
 	return jail_spawn(&plan, ret_child, err);
+}
+
+int vm_rig_run(const struct share_config *cfg, const char *kernel, const char *initrd,
+	const char *words, bool (*on_line)(int con, const char *line), struct err *err)
+{
+	struct jail_child qemu = {.pidfd = -1, .notify_fd = -1};
+	struct share share = SHARE_EMPTY;
+	int con[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, con) < 0)
+		abort();
+	r = share_start(cfg, &share, err);
+	if (r == 0)
+		r = vm_rig_start(kernel, initrd, words, share.vhost_fd, con[1], &qemu, err);
+	(void)close(con[1]);
+	if (r == 0 && !vm_rig_talk(con[0], on_line))
+		r = err_set(err, -ETIMEDOUT, "the guest did not come to its end");
+	(void)close(con[0]);
+	jail_child_kill(&qemu);
+	share_stop(&share);
+	return r;
 }

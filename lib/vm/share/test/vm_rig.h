@@ -12,9 +12,13 @@
 
 #include <stdbool.h>
 #include "lib/os/jail/jail.h"
+#include "lib/vm/share/share.h"
 
 void vm_rig_make_initrd(const char *path, const char *program);
 int vm_rig_start(const char *kernel, const char *initrd, const char *words, int vhost_fd,
 	int con_fd, struct jail_child *ret_child, struct err *err) MUST_CHECK;
 /* False if the guest did not come to its end. */
 bool vm_rig_talk(int con, bool (*on_line)(int con, const char *line));
+/* All of these with a share. -ETIMEDOUT: the guest did not come to its end. */
+int vm_rig_run(const struct share_config *cfg, const char *kernel, const char *initrd,
+	const char *words, bool (*on_line)(int con, const char *line), struct err *err) MUST_CHECK;
