@@ -2,11 +2,14 @@
 """Two sandboxes share one small file system, and one of them fills it.
 
 The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.
+FILED_ROUNDS is for tests/long/memory-file: a sandbox whose memory is a file on such a file system.
 """
 import json
 import os
+import secrets
 import shutil
 import signal
+import stat
 import subprocess
 import time
 
@@ -17,6 +20,10 @@ from installation import START_SECONDS, private
 
 ROUNDS = int(os.environ.get("SBX_DISK_FULL_ROUNDS", "1"))
 SIZE = 220 << 20
+FILED_ROUNDS = int(os.environ.get("SBX_MEMORY_FILE_ROUNDS", "1"))
+FILED_SIZE = 1200 << 20  # the start wants room for all of the memory
+TOUCHED = 150 << 20
+TOUCH = f"for i in 1 2 3; do head -c {TOUCHED} /dev/zero | tail -c {TOUCHED} | wc -c; done"
 REPORT_SECONDS = 2
 CONTINUE_SECONDS = 5
 PAUSED = "paused (disk full)"
@@ -218,3 +225,76 @@ def test_one_fills_the_disk_of_both(disk):
     env.sbx("rm", "-f", "writer", timeout=60)
     host.wait_gone(pids, 15, "left behind")
     assert [s["name"] for s in env.ls()] == ["other"]
+
+
+@pytest.fixture(scope="module")
+def filed():
+    with private(policy="none", warm=False) as env:
+        env.sbx("daemon", "stop", check=False)
+        made = Disk(env)
+        try:
+            made.resize(FILED_SIZE)
+            env.sbx("settings", "set", "warm.images", "false")
+            env.sbx("settings", "set", "vm.memory-backing", "file")
+            env.sbx("policy", "set-default", "balanced")
+            made.box = env.create("filed", env.make_folder("filed"), memory="512m")
+            yield made
+        finally:
+            env.sbx("rm", "-f", "--all", check=False)
+            env.sbx("daemon", "stop", check=False)
+            made.close()
+
+
+def memory_of(box):
+    """The number of the file without a name that qemu has open."""
+    folder = f"/proc/{box.pids()['qemu']}/fd"
+    found = {
+        s.st_ino
+        for fd in os.listdir(folder)
+        for s in [os.stat(f"{folder}/{fd}")]
+        if stat.S_ISREG(s.st_mode) and s.st_nlink == 0 and
+        not os.readlink(f"{folder}/{fd}").startswith("/memfd:")
+    }
+    assert len(found) == 1, found
+    return found.pop()
+
+
+def test_a_search_for_credentials_finds_the_memory(filed):
+    value = "sk-ant-api03-" + secrets.token_hex(24)
+    filed.env.sbx("secret", "set", "anthropic", input=value)
+    scan = ("secret", "scan", "--sandbox", "filed", "--what", "ram")
+    assert filed.env.sbx(*scan, check=False).returncode == 0
+    filed.box.guest("cat >/run/planted", input=value)
+    said = filed.env.sbx(*scan, check=False)
+    assert said.returncode == 1 and "anthropic" in said.stdout, said.stdout
+
+
+def test_the_memory_is_kept_and_not_copied_when_the_sandbox_is_suspended(filed):
+    box = filed.box
+    pid = box.guest("nohup sleep 24681 >/dev/null 2>&1 & echo $!")
+    number = memory_of(box)
+    filed.env.sbx("stop", "--suspend", "filed", timeout=120)
+    script = 'stat -c "%i %a %h" "$1"'
+    assert filed.run(script, box.state / "suspend" / "memory") == f"{number} 400 1\n"
+    assert box.guest("pgrep -f 2468[1]", timeout=START_SECONDS) == pid
+    assert box.info()["start"] == "resumed"
+    memory_of(box)
+    assert not filed.run('ls "$1"', box.state).count("suspend"), "the snapshot takes no space"
+
+
+def test_a_full_disk_pauses_a_sandbox_that_touches_memory_and_never_kills_it(filed):
+    env, qemu = filed.env, filed.box.pids()["qemu"]
+    for n in range(FILED_ROUNDS):
+        # At another moment of the work in each round.
+        p = env.popen("exec", "filed", "sh", "-c", f"sleep 0.{n % 10}; {TOUCH}",
+                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                      text=True)
+        filed.fill()
+        wait_for(lambda: status(env, "filed") == PAUSED, 10, f"round {n}: not paused")
+        assert filed.free() < 64 << 20 and p.poll() is None
+        assert filed.box.pids()["qemu"] == qemu
+        filed.empty()
+        wait_for(lambda: status(env, "filed") != PAUSED, CONTINUE_SECONDS, f"round {n}: paused")
+        out, err = p.communicate(timeout=120)
+        assert out.split() == [str(TOUCHED)] * 3, (n, out, err)
+        assert filed.box.pids()["qemu"] == qemu, n
