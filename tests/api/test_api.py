@@ -353,7 +353,7 @@ def test_an_orderly_end_does_not_wait_for_ever(d):
         begin = time.monotonic()
         assert d.call("POST", "/v1/shutdown")[0] == 204
         assert d.proc.wait(60) == 0
-        assert time.monotonic() - begin < 30
+        assert not MEASURED or time.monotonic() - begin < 2.8
 
 
 def test_shutdown_leaves_sandboxes(d):
@@ -774,7 +774,7 @@ def test_stats(d):
     d.run("mute", "mute")
     t = time.monotonic()
     assert d.call("GET", "/v1/sandboxes/mute/stats")[0] == 503
-    assert time.monotonic() - t < 30 * PATIENCE
+    assert time.monotonic() - t < 6 * PATIENCE
 
 
 # -- keepers that do not answer -------------------------------------------------------------------
@@ -791,7 +791,7 @@ def test_a_stopped_keeper_is_unresponsive_and_can_be_removed(d):
         t = time.monotonic()
         status, o = d.call(method, f"/v1/sandboxes/demo/{path}")
         assert status == 503 and o["error"]["code"] == "unresponsive"
-        assert time.monotonic() - t < 30 * PATIENCE
+        assert time.monotonic() - t < 5 * PATIENCE
     s, head = exec_stream(d, "demo")
     assert b" 503 " in head
     os.kill(pid, signal.SIGCONT)
@@ -799,7 +799,7 @@ def test_a_stopped_keeper_is_unresponsive_and_can_be_removed(d):
     os.kill(pid, signal.SIGSTOP)
     t = time.monotonic()
     assert d.call("DELETE", "/v1/sandboxes/demo?force=1")[0] == 204
-    assert time.monotonic() - t < 30 * PATIENCE
+    assert time.monotonic() - t < 5 * PATIENCE
     assert not is_alive(pid)
 
 
@@ -814,7 +814,7 @@ def test_stop_kills_a_stubborn_keeper(d):
     pid = d.run("demo", "stubborn")["keeper_pid"]
     t = time.monotonic()
     status, o = d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0})
-    assert status == 200 and not is_alive(pid) and time.monotonic() - t < 30 * PATIENCE
+    assert status == 200 and not is_alive(pid) and time.monotonic() - t < 9 * PATIENCE
 
 
 def test_a_stalled_guest_is_unresponsive(d):
@@ -886,7 +886,7 @@ def test_a_flood_does_not_starve_others(d):
         t = time.monotonic()
         assert d.call("GET", "/v1/version")[0] == 200
         d.list()
-        assert time.monotonic() - t < 10 * PATIENCE
+        assert time.monotonic() - t < 1 * PATIENCE
 
 
 # -- exec -----------------------------------------------------------------------------------------
@@ -948,7 +948,7 @@ def test_a_stream_that_is_never_taken_ends(d):
     d.run("demo", "mute")
     s, head = exec_stream(d, "demo")
     t = time.monotonic()
-    assert s.recv(1) == b"" and time.monotonic() - t < 30 * PATIENCE
+    assert s.recv(1) == b"" and time.monotonic() - t < 6.5 * PATIENCE
 
 
 def test_an_answer_of_the_wrong_kind_is_a_broken_rule(d):
@@ -1008,7 +1008,7 @@ def test_kill_and_adopt(d):
     d.start()
     t = time.monotonic()
     by_name = {s["name"]: s for s in d.list()}
-    assert time.monotonic() - t < 10 * PATIENCE
+    assert time.monotonic() - t < 1 * PATIENCE
     assert by_name["alive"]["status"] == "running"
     assert by_name["alive"]["keeper_pid"] == alive["keeper_pid"]
     assert by_name["dead"]["status"] == "stopped" and by_name["dead"]["detail"] == "the last word"

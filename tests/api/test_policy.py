@@ -344,7 +344,7 @@ def test_running_sandboxes_are_told_before_the_answer(d):
     one, two, slow = d.run("one"), d.run("two"), d.run("slow", "reload-slow")
     begin = time.monotonic()
     o = ok(add(d, "allow", "a.example"), 201)
-    assert o["not_taken"] == [] and 0.4 < time.monotonic() - begin < 30
+    assert o["not_taken"] == [] and 0.4 < time.monotonic() - begin < 3
     assert reloads(d, one) == ["one"] and reloads(d,
                                                   two) == ["two"] and reloads(d, slow) == ["slow"]
     ok(add(d, "allow", "b.example", sandbox="one"), 201)
@@ -366,7 +366,7 @@ def test_who_does_not_take_it_is_named_in_time(d):
         d.run(name, mode)
     begin = time.monotonic()
     o = ok(add(d, "deny", "a.example"), 201)
-    assert 3.5 < time.monotonic() - begin < 30
+    assert 3.5 < time.monotonic() - begin < 6
     said = {n["sandbox"]: n["reason"] for n in o["not_taken"]}
     assert set(said) == {"mute", "no", "deaf"} and said["no"] == "the policy is too heavy"
     assert "in time" in said["mute"]
@@ -391,11 +391,12 @@ def test_changes_at_once_are_told_together(d):
     slow = d.run("slow", "reload-slow")
     threads = [threading.Thread(target=lambda i=i: ok(add(d, "allow", f"h{i}.example"), 201))
                for i in range(12)]
+    begin = time.monotonic()
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert len(reloads(d, slow)) <= 6
+    assert len(reloads(d, slow)) <= 4 and time.monotonic() - begin < 3.5
     assert len([r for r in policy(d)["rules"] if r["origin"] == "local"]) == 12
 
 

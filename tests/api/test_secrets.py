@@ -513,7 +513,7 @@ def test_holes_of_a_file_are_not_read(v):
     status, o = v.send("POST", "/v1/secrets/scan?control=control-at-the-end", None, [fd])
     os.close(fd)
     assert status == 200 and o["control"] == 1 and o["bytes"] <= 4 << 20, o
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 10
 
 
 def test_what_cannot_be_scanned(v):
@@ -724,7 +724,7 @@ def test_one_that_hangs_is_replaced(v):
     os.kill(v.vault_pids()["vault"], signal.SIGSTOP)
     began = time.monotonic()
     status, o = v.call("GET", "/v1/version")
-    assert status == 200 and time.monotonic() - began < 10
+    assert status == 200 and time.monotonic() - began < 1
     status, o = v.call("GET", "/v1/secrets", timeout=60)
     assert status in (200, 503, 504) and time.monotonic() - began < 50
     wait_for(lambda: v.call("GET", "/v1/secrets", timeout=60)[0] == 200, 60)
@@ -824,7 +824,7 @@ def check_answers_to_hostile_vault(v, how):
     assert status in (503, 504), o
     assert time.monotonic() - began < 50
     began = time.monotonic()
-    assert v.call("GET", "/v1/version")[0] == 200 and time.monotonic() - began < 10
+    assert v.call("GET", "/v1/version")[0] == 200 and time.monotonic() - began < 1
     assert v.proc.poll() is None
     run.unlink()
     run.symlink_to(next(p for p in PROGRAMS if p.endswith("vault-run")))

@@ -61,7 +61,7 @@ def test_missing_template_without_a_terminal_fails_at_once(bare):
     begin = time.monotonic()
     p = bare.sbx("create", "shell", check=1)
     assert "template 'debian' not found" in p.stderr and "try: sbx template build" in p.stderr
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 2
     assert bare.sbx("ls", "-q").stdout == ""
 
 
@@ -138,7 +138,7 @@ def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
     p = bare.sbx("ls", check=1)
     assert "did not accept connections within 20 seconds" in p.stderr
     assert "waiting for sbxd to start" in p.stderr
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 22
 
 
 def test_an_sbxd_that_dies_between_two_connections_is_started_again(bare):

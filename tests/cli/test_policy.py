@@ -47,7 +47,7 @@ def test_without_a_policy_and_a_terminal_it_fails_at_once_and_says_what_to_type(
     p = bare.sbx(*args, check=status)
     assert "no network policy is set" in p.stderr
     assert "try: sbx policy set-default balanced" in p.stderr
-    assert time.monotonic() - begin < 20 and bare.sbx("ls", "-q").stdout == ""
+    assert time.monotonic() - begin < 2 and bare.sbx("ls", "-q").stdout == ""
     # a terminal on one side only is none to ask on
     with subprocess.Popen([SBX, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE,
@@ -464,7 +464,7 @@ def test_a_sandbox_that_does_not_take_it_is_named(inst):
         begin = time.monotonic()
         p = inst.sbx("policy", "deny", "network", "a.example", check=0)
         assert "'demo' has not applied the new policy" in p.stderr and "Rule added" in p.stdout
-        assert 3 < time.monotonic() - begin < 30
+        assert 3 < time.monotonic() - begin < 8
     finally:
         subprocess.run(["kill", "-CONT", str(pid)], check=True)
 

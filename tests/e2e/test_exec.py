@@ -197,7 +197,7 @@ def test_one_that_ignores_hangup_is_killed(sandbox):
 def test_detached_returns_at_once_and_goes_on(sandbox):
     begin = time.monotonic()
     sandbox.exec("sleep", "61.25", flags=("-d",))
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 3
     assert is_running(sandbox, "sleep 61.25")
     sandbox.guest("pkill -f '[s]leep 61.25'")
 

@@ -565,7 +565,7 @@ def test_other_packets_are_answered_at_once(box):
     said = box.exec("ping", "-c", "1", "-W", "60", "198.51.100.1", user="root", check=False)
     assert said.returncode != 0 and "Packet filtered" in said.stdout + said.stderr, (
         said.stdout + said.stderr)
-    assert time.monotonic() - begin < 40
+    assert time.monotonic() - begin < 8
     said = box.exec("ping", "-c", "1", "-W", "60", "allowed.test", user="root", check=False)
     assert said.returncode != 0
 
@@ -755,7 +755,7 @@ def test_a_change_reaches_an_open_connection(lab, box):
         begin = time.monotonic()
         with rule(box.env, "deny", "raw.test:7000"):
             assert p.wait(60) != 0
-            assert time.monotonic() - begin < 30
+            assert time.monotonic() - begin < 10
             assert box.fails(
                 "python3 -c 'import socket; socket.create_connection((\"raw.test\", 7000), 20).recv(1) or 1/0'")
         assert box.guest(

@@ -35,7 +35,7 @@ def test_the_first_run_without_a_terminal_fails_at_once(new_env):
     done = new_env.sbx("create", "shell", "--name", "demo", check=False)
     assert done.returncode == 1 and "try: sbx policy set-default balanced" in done.stderr
     done = new_env.sbx("run", "--name", "demo", "--", "true", check=False)
-    assert done.returncode == 125 and time.monotonic() - begin < 30
+    assert done.returncode == 125 and time.monotonic() - begin < 5
     assert new_env.ls() == [] and not (new_env.state / "policy").exists()
 
 
@@ -86,7 +86,7 @@ def test_a_running_sandbox_takes_changes_over(env, sandbox):
     begin = time.monotonic()
     assert not_taken(env, "allow", "network", "one.example") == []
     assert not_taken(env, "deny", "network", "two.example", "--sandbox", sandbox.name) == []
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 4
     os.kill(env.daemon_pid(), signal.SIGKILL)
     env.sbx("ls")
     sandbox.wait_status("running")

@@ -12,11 +12,6 @@ from installation import START_SECONDS, private
 COUNT = 50
 
 
-# Seconds on a slow machine. A command that waits for the answer of a stopped keeper takes more than
-# 5 s (KEEPER_ANSWER_MS).
-QUICK = 3.0
-
-
 @pytest.fixture(scope="module")
 def crowd():
     with private() as env:
@@ -50,14 +45,14 @@ def test_ls_of_fifty(crowd):
     listed, took = timed(crowd.ls)
     assert len(listed) == COUNT
     assert [s["name"] for s in listed] == sorted(s["name"] for s in listed)
-    assert took <= QUICK, f"{took:.2f} s"
+    assert took <= 1.0, f"{took:.2f} s"
 
 
 def test_ls_answers_and_says_which_one_is_stuck(frozen):
     deadline = time.monotonic() + 60
     while True:
         listed, took = timed(frozen.ls)
-        assert took <= QUICK, f"sbx ls took {took:.2f} s"
+        assert took <= 1.0, f"sbx ls took {took:.2f} s"
         assert len(listed) == COUNT
         status = {s["name"]: s["status"] for s in listed}
         if status["stuck"] == "unresponsive":
@@ -82,7 +77,7 @@ def test_commands_on_others_do_not_notice(frozen):
                  ["rename", "renamed", "box-01"],
                  ["update", "box-02", "--cpus", "1"]):
         _, took = timed(frozen.sbx, *args)
-        assert took <= QUICK, f"{args}: {took:.2f} s"
+        assert took <= 1.0, f"{args}: {took:.2f} s"
 
 
 def test_it_goes_on_when_it_is_let_go(crowd):

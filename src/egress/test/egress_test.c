@@ -263,7 +263,7 @@ static void test_what_the_resolver_can_say(void **state)
 	name->silent_aaaa = true; /* one family that never answers does not take 6 s */
 	at = clock_mono_ms();
 	rig_tunnel(r, listener, "lost.example.com", RIG_PUBLIC);
-	assert_true(clock_mono_ms() - at < 5000);
+	assert_true(clock_mono_ms() - at < 3000);
 	rig_free(r);
 }
 
@@ -287,7 +287,7 @@ static void test_lies_of_the_resolver(void **state)
 		assert_int_equal(rig_result(r, i + 1)->outcome, EGRESS_NO_RESOLVER);
 		(void)close(fds[i]);
 	}
-	assert_true(clock_mono_ms() - at < 20000);
+	assert_true(clock_mono_ms() - at < 12000);
 	assert_quiet();
 	rig_free(r);
 }

@@ -213,8 +213,7 @@ static void test_nobody_answers(void **state)
 
 	use_askpass("sleep 100");
 	assert_int_equal(sign(fd), 5);
-	assert_in_range(
-		clock_mono_ms() - begin, KEEPER_CONFIRM_MS - 100, KEEPER_CONFIRM_MS + 60000);
+	assert_in_range(clock_mono_ms() - begin, KEEPER_CONFIRM_MS - 100, KEEPER_CONFIRM_MS + 5000);
 	assert_string_equal(rig_last_record().reason, "no confirmation within the timeout");
 	rig_k.spec.ssh.confirm = false;
 	(void)close(fd);

@@ -321,7 +321,7 @@ static void test_a_slow_stream(void **state)
 		rig_write(ssl, i % 2 ? "1\r\nk\r\n" : "1\r\ns\r\n");
 		while (a.n_body < i + 1)
 			assert_true(rig_read_frame(edge, &a));
-		assert_true(clock_mono_ms() - at < 10000);
+		assert_true(clock_mono_ms() - at < 1000);
 	}
 	assert_memory_equal(a.body, "sksksksksksksksksksk", 20);
 	done(r, ssl, edge, &a);

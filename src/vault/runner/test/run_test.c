@@ -101,7 +101,7 @@ static void test_late(void **state)
 	assert_int_equal(start(4), 0);
 	assert_true(run_wait_ms(&table, clock_mono_ms()) <= 300);
 	assert_int_equal(wait_end(4), -ETIMEDOUT);
-	assert_true(clock_mono_ms() - before < 60000);
+	assert_true(clock_mono_ms() - before < 10000);
 	(void)close(ends[1]);
 	assert_int_equal(read(ends[0], buf, sizeof(buf)), 0);
 	ends[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
