@@ -54,7 +54,7 @@ static bool to_id(const char *s, uint32_t *ret)
 
 static bool find_group(const char *group, const char *name, gid_t *ret)
 {
-	struct line l;
+	struct line l = {0};
 
 	while (next_line(&group, &l))
 		if (l.n >= 3 && !strcmp(l.field[0], name) && to_id(l.field[2], ret))
@@ -72,7 +72,7 @@ static bool take_user(const struct line *l, struct guest_user *ret)
 
 static bool find_user(const char *passwd, const char *name, struct guest_user *ret)
 {
-	struct line l;
+	struct line l = {0};
 
 	while (next_line(&passwd, &l))
 		if (l.n == 7 && !strcmp(l.field[0], name) && take_user(&l, ret))
@@ -82,7 +82,7 @@ static bool find_user(const char *passwd, const char *name, struct guest_user *r
 
 static bool find_uid(const char *passwd, uid_t uid, struct guest_user *ret)
 {
-	struct line l;
+	struct line l = {0};
 	uid_t v;
 
 	while (next_line(&passwd, &l))
@@ -107,7 +107,7 @@ static bool has_member(const char *list, const char *name)
 
 static void find_memberships(const char *group, struct guest_user *u)
 {
-	struct line l;
+	struct line l = {0};
 	gid_t gid;
 
 	while (next_line(&group, &l) && u->n_groups < USERS_MAX_GROUPS)

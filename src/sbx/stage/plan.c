@@ -404,12 +404,14 @@ static size_t list_places(const struct plan *p, struct place *ret)
 	for (size_t i = 0; i < p->n; i++) {
 		struct plan_step *s = &p->v[i];
 
-		if (s->kind == PLAN_MKDIR || s->kind == PLAN_DELETE)
-			ret[n++] = (struct place){.ws = s->ws,
-				.n = strlen(s->path),
-				.kind = s->kind,
-				.path = s->path,
-				.step = s};
+		if (s->kind != PLAN_MKDIR && s->kind != PLAN_DELETE)
+			continue;
+		ret[n] = (struct place){.ws = s->ws,
+			.n = strlen(s->path),
+			.kind = s->kind,
+			.path = s->path,
+			.step = s};
+		n++;
 	}
 	qsort(ret, n, sizeof(*ret), compare_places);
 	return n;
