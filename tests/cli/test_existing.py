@@ -323,11 +323,12 @@ OTHERS = {
         "suspend": refused("stop", "--suspend", "-t", "1", "box", says="--timeout"),
     },
     "review": {"list": not_staged("review", "--list"), "json": not_staged("review", "--json"),
+               "git": not_staged("review", "--git"),
                "guard": seen("review", "box", "--guard", out=""),
                "done": seen("review", "box", "--guard", "--done", out=""),
                "plain": seen("review", "box", "--guard", "--plain", out="")},
     "apply": {name: not_staged("apply", "--yes", f"--{name}")
-              for name in ("plain", "all", "yes", "continue", "undo")},
+              for name in ("plain", "all", "yes", "continue", "undo", "git")},
     "discard": {"yes": not_staged("discard", "--yes")},
     "cp": {"follow-link": copied, "quiet": copied},
     "inspect": {"json": seen("inspect", "box", "--json", out='"name"')},

@@ -231,7 +231,10 @@ static void memory_in_a_file_is_not_copied_when_it_is_saved(void **state)
 	/* The machine went on, and is saved again: the file had its one name. */
 	assert_int_equal(unlink(first), 0);
 	save_to("two", memory, false, b);
-	assert_memory_equal(a, b, sizeof(a));
+	for (size_t i = 0; i < IMAGE_N_SAVED; i++) {
+		assert_int_equal(a[i].size, b[i].size);
+		assert_string_equal(a[i].hash, b[i].hash);
+	}
 	assert_int_equal(chmod(second, 0600), 0);
 	assert_int_equal(truncate(second, MEMORY - 4096), 0);
 	assert_int_equal(check_saved(two, b), -EUCLEAN);
