@@ -11,7 +11,8 @@ S3 = "now 1369353600\nhost b.s3.amazonaws.com\nheader x-amz-date 20130524T000000
 
 
 def auth(scope, headers="host;x-amz-date", algorithm="AWS4-HMAC-SHA256"):
-    return f"header authorization {algorithm} Credential={SENTINEL}/{scope}/aws4_request, SignedHeaders={headers}, Signature={SIG}\n"
+    return (f"header authorization {algorithm} Credential={SENTINEL}/{scope}/aws4_request, "
+            f"SignedHeaders={headers}, Signature={SIG}\n")
 
 
 def url(extra=""):

@@ -111,7 +111,8 @@ seal = {
     "short": b"SBXVAULT",
 }
 extract = {
-    "docker": b'\0{"ServerURL":"https://r.example.com","Username":"me","Secret":"s3cr\\u00e9\\ud83d\\ude00t\\n"}\n',
+    "docker": b'\0{"ServerURL":"https://r.example.com","Username":"me",'
+              b'"Secret":"s3cr\\u00e9\\ud83d\\ude00t\\n"}\n',
     "token": b'\0 {"Username":"<token>" , "Secret" : "x"} ',
     "not_json": b"\0credentials not found in native keychain\n",
     "cut": b'\0{"Secret":"abc\\u00',
