@@ -913,7 +913,8 @@ def test_real_keyring(tmp_path):
            **{k: val for k, val in os.environ.items() if k.startswith("SBX_TEST_")}}
     inside = ("printf test | gnome-keyring-daemon --unlock --components=secrets >/dev/null; "
               "exec \"$0\" -c \"$1\"")
-    code = f"import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r}); import test_secrets; test_secrets.in_session()"
+    code = (f"import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r}); "
+            "import test_secrets; test_secrets.in_session()")
     p = subprocess.run(["dbus-run-session", "--", "sh", "-c", inside, sys.executable, code],
                        env=env,
                        capture_output=True, text=True, timeout=120)

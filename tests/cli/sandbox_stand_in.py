@@ -257,7 +257,8 @@ class Keeper:
         for disk in () if full else ("root", "docker"):
             with open(f"{self.sandbox}/{disk}.{last}.qcow2", "wb") as f:
                 f.write(bytes(4096))
-        self.say(FROZEN, ident, struct.pack("<iHHQI", -errno.EMLINK if full else 0, last, last, 7, 31)
+        self.say(FROZEN, ident,
+                 struct.pack("<iHHQI", -errno.EMLINK if full else 0, last, last, 7, 31)
                  + text(label) + text("the disks have too many layers" if full else ""))
 
     def hello(self):

@@ -75,7 +75,8 @@ def test_another_agent_in_a_sandbox_that_is_there(toy):
 
 def test_what_is_no_agent(toy):
     p = toy.sbx("create", "clade", check=2)
-    assert "unknown agent 'clade': available agents are claude, codex," in p.stderr and "toy" in p.stderr
+    assert ("unknown agent 'clade': available agents are claude, codex," in p.stderr
+            and "toy" in p.stderr)
     assert "try: sbx create claude\n" in p.stderr
     assert "try: sbx run claude\n" in toy.sbx("run", "clade", check=125).stderr
     assert "try: sbx template build claude\n" in toy.sbx("template", "build", "claud",
@@ -104,7 +105,8 @@ def test_hosts_are_shown_and_nothing_is_allowed_unasked(toy):
     for host, why in (("api.anthropic.com:443", "its model"), ("x.toy.example:443", "its updates")):
         line = p.stderr.split(host)[1].split("\n")[0]
         assert "not allowed yet" in line and why in line
-    assert "sbx policy allow network api.anthropic.com:443,x.toy.example:443 --sandbox box" in p.stderr
+    assert ("sbx policy allow network api.anthropic.com:443,x.toy.example:443 --sandbox box"
+            in p.stderr)
     assert rules(toy, "box") == []
 
 
@@ -235,8 +237,8 @@ def test_history_is_kept_for_agent_and_folder(toy):
     assert [m["guest"] for m in mounts] == ["/home/agent/.toy/log"]
     folder = toy.root / "state/sbx/history/toy"
     here, = folder.iterdir()
-    assert mounts[0]["host"] == str(here / "toy-log") and (here
-                                                           / "workspace").read_text() == f"{toy.work}\n"
+    assert mounts[0]["host"] == str(here / "toy-log")
+    assert (here / "workspace").read_text() == f"{toy.work}\n"
     assert [w["host"] for w in get(toy, "toy-work")["workspaces"]] == [str(toy.work)]
     (here / "toy-log/session").write_text("remember me")
     out = toy.sbx("rm", "-f", "toy-work", check=0).stdout
@@ -302,7 +304,8 @@ def test_the_git_identity_is_offered_once(toy):
      / ".gitconfig").write_text(
         "[user]\n\tname = Ada\n\temail = ada@host.example\n\tsigningkey = secret\n[alias]\n\tx = !touch y\n")
     out, status = on_terminal(toy, ["create", "toy", "--name", "box"], b"n\ny\n")
-    assert status == 0 and "Use your git identity Ada <ada@host.example> for commits in sandboxes?" in out
+    assert (status == 0 and "Use your git identity Ada <ada@host.example> for commits in sandboxes?"
+            in out)
     assert (toy.guest_home
             / ".gitconfig").read_text() == '[user]\n\tname = "Ada"\n\temail = "ada@host.example"\n'
     assert toy.sbx("settings", "get", "git.identity", check=0).stdout == "yes\n"

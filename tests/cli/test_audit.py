@@ -384,7 +384,8 @@ def test_export_is_exact_and_can_be_checked_elsewhere(bare, logs, tmp_path):
     assert "not an export" in bare.sbx("audit", "verify", "--file", path, check=1).stderr
     path.write_bytes(lines[0] + b"x" * 10000)
     bare.sbx("audit", "verify", "--file", path, check=1)
-    assert "cannot open " in bare.sbx("audit", "verify", "--file", tmp_path / "none", check=1).stderr
+    assert "cannot open " in bare.sbx("audit", "verify", "--file", tmp_path / "none",
+                                      check=1).stderr
 
 
 def test_export_follows_no_link_that_a_guest_planted(bare, logs):
@@ -494,7 +495,8 @@ def test_a_long_log_in_bounded_memory_and_time(bare, logs):
 
 def test_the_log_is_plain_and_tells_apart_what_was_not_connected(bare, logs):
     logs.deny(
-        reason="no applicable policies for op(action=net:connect:tcp, resource=net:domain:evil.example:443)")
+        reason="no applicable policies for op(action=net:connect:tcp, "
+               "resource=net:domain:evil.example:443)")
     logs.allow("good.example")
     logs.allow("away.example", rule="<dial failed>", reason="the name does not exist")
     logs.deny("quiet.example", reason="nothing was sent within 10 s")

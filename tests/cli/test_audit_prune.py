@@ -262,7 +262,8 @@ def test_unchanged_changed_and_accepted(inst):
     (inst.home / ".bashrc").write_text("evil\n")
     (inst.home / ".ssh/authorized_keys").write_text("ssh-ed25519 AAAA\n")
     p = inst.sbx("audit", "home", "demo", check=1)
-    assert "changed  ~/.bashrc  20" in p.stdout and "new      ~/.ssh/authorized_keys  20" in p.stdout
+    assert ("changed  ~/.bashrc  20" in p.stdout
+            and "new      ~/.ssh/authorized_keys  20" in p.stdout)
     assert "sbx audit home --accept demo" in p.stderr
     assert ".bashrc" not in inst.sbx("audit", "home", "demo", "--group", "ssh", check=1).stdout
     assert "none changed" in inst.sbx("audit", "home", "demo", "--group", "git", check=0).stdout

@@ -63,7 +63,8 @@ def test_mistakes(inst):
     assert "in the sandbox: " in inst.sbx("cp", "demo:/no/such", ".", check=1).stderr
     (inst.work / "f").write_text("x")
     assert "in the sandbox: " in inst.sbx("cp", "f", "demo:/no/such/folder/x", check=1).stderr
-    assert "cannot open the directory" in inst.sbx("cp", "demo:/etc/hostname", "no/such/x", check=1).stderr
+    assert "cannot open the directory" in inst.sbx("cp", "demo:/etc/hostname", "no/such/x",
+                                                   check=1).stderr
     assert "tar x" in inst.sbx("cp", "-", "demo:/tmp", check=1).stderr
 
 
@@ -222,7 +223,8 @@ def test_a_link_that_a_guest_planted_in_the_source_is_not_followed(inst):
                  ["real/up/od/secret"], ["file/"],
                  [inst.work / "od/secret"], [inst.root / "short/od/secret"], ["real/../od/secret"]):
         p = inst.sbx("cp", *args, f"demo:{there}", check=1)
-        assert "is a symbolic link in the workspace" in p.stderr and "what should be copied" in p.stderr, (args, p.stderr)
+        assert ("is a symbolic link in the workspace" in p.stderr
+                and "what should be copied" in p.stderr), (args, p.stderr)
         assert os.listdir(there) == [], args
         command = p.stderr.split("  try: ")[1]
         assert subprocess.run(["sh", "-c", command], check=True,
@@ -323,4 +325,5 @@ def test_a_file_that_may_not_be_read_is_named(inst):
     closed.write_text("x")
     closed.chmod(0)
     p = inst.sbx("cp", closed, "demo:/tmp/", check=1)
-    assert "closed" in p.stderr and "Permission denied" in p.stderr and "truncated" not in p.stderr, p.stderr
+    assert ("closed" in p.stderr and "Permission denied" in p.stderr
+            and "truncated" not in p.stderr), p.stderr

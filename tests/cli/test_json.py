@@ -28,7 +28,8 @@ WHOLE = {
     "policy allow": ["network", "b.example", "--for", "1h"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
     "policy log": [], "ports": ["other"],
-    "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [], "secret status": [],
+    "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [],
+    "secret status": [],
     "secret scan": ["--sandbox", "other"],
     "settings list": [], "template ls": [], "template inspect": ["debian"], "version": [],
     "prune": ["--dry-run"],
@@ -43,7 +44,8 @@ def faults_of(j, at, named=False):
             yield from faults_of(one, f"{at}[{i}]")
         keys = {frozenset(one) for one in j if isinstance(one, dict)}
         if len(keys) > 1 and not at.startswith("template"):
-            yield f"{at}: objects with different keys: {sorted(frozenset.union(*keys) - frozenset.intersection(*keys))}"
+            differ = sorted(frozenset.union(*keys) - frozenset.intersection(*keys))
+            yield f"{at}: objects with different keys: {differ}"
     if not isinstance(j, dict):
         return
     for key, v in j.items():
@@ -117,7 +119,8 @@ def test_every_command_prints_the_one_form(full):
         assert isinstance(got[command], dict), f"{command} does not print an object"
         faults += faults_of(got[command], command)
     # The staged changes are another object of the same command.
-    faults += faults_of(json.loads(full.sbx("review", "staged", "--json", check=0).stdout), "review")
+    faults += faults_of(json.loads(full.sbx("review", "staged", "--json", check=0).stdout),
+                        "review")
     for command, args in LINES.items():
         for line in full.sbx(*command.split(), *args, "--json", check=0).stdout.splitlines():
             assert isinstance(json.loads(line), dict), command

@@ -181,7 +181,9 @@ class H(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def answer(self, status, body):
         data = json.dumps(body).encode() if body else b''
-        self.send_response(status); self.send_header('Content-Length', str(len(data))); self.end_headers()
+        self.send_response(status)
+        self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
         if data: self.wfile.write(data)
     def do_GET(self):
         self.answer(200, {'version': '0.0.1', 'build': 'x', 'pid': os.getpid(), 'api': 1})
@@ -286,7 +288,8 @@ def test_building_a_package_prints_its_steps(bare, tmp_path):
                                           "package: dh_auto_test"] and "noise" not in p.stderr
     assert "noise of a compiler" in (tmp_path / "out/log").read_text()
     p = package("3")
-    assert p.returncode == 1 and "noise of a compiler" in p.stderr and "dpkg-buildpackage failed" in p.stderr
+    assert (p.returncode == 1 and "noise of a compiler" in p.stderr
+            and "dpkg-buildpackage failed" in p.stderr)
 
 
 def test_output_that_cannot_be_written_is_a_failure(bare):

@@ -63,7 +63,8 @@ def test_a_file_takes_no_variable_of_the_host(inst, ws, verb):
     (ws / ".env").write_text("DEBUG=1\nFORGE_TOKEN\n")
     p, arrived = with_env(inst, verb, f"{ws}/.env", env={"FORGE_TOKEN": "canary"})
     assert p.returncode in (1, 2) and "canary" not in arrived, (p.stderr, arrived)
-    assert ".env, line 2: missing '=' in 'FORGE_TOKEN'" in p.stderr and "-e FORGE_TOKEN" in p.stderr, (
+    assert (".env, line 2: missing '=' in 'FORGE_TOKEN'" in p.stderr
+            and "-e FORGE_TOKEN" in p.stderr), (
         p.stderr)
 
 
@@ -113,7 +114,8 @@ def victim(inst):
 
 def refused(p, link, victim):
     assert p.returncode in (1, 125), (p.returncode, p.stderr)
-    assert f"symbolic link {link}" in p.stderr and f"to {victim}" in p.stderr and "'one'" in p.stderr, p.stderr
+    assert (f"symbolic link {link}" in p.stderr and f"to {victim}" in p.stderr
+            and "'one'" in p.stderr), p.stderr
 
 
 def test_create_follows_no_planted_link(inst, ws, victim):
@@ -180,7 +182,8 @@ def test_a_link_in_a_workspace_of_the_same_command_is_not_followed(inst, ws, vic
     inst.sbx("rm", "-f", "one", check=0)
     for paths in (("ws", "ws/web:ro"), ("ws/web", "ws")):
         p = inst.sbx("create", "shell", "--name", "two", *paths)
-        assert p.returncode == 1 and f"symbolic link {ws}/web" in p.stderr and "the same sandbox" in p.stderr, p.stderr
+        assert (p.returncode == 1 and f"symbolic link {ws}/web" in p.stderr
+                and "the same sandbox" in p.stderr), p.stderr
     inst.sbx("create", "shell", "--name", "two", "ws:ro", "ws/web", check=0)
 
 

@@ -64,8 +64,8 @@ def test_on_a_terminal_it_asks_once(bare, typed, preset):
     bare.template()
     out, status = on_terminal(bare, ["create", "shell", "--name", "demo"], typed)
     assert status == 0, out
-    assert out.count(
-        "Choose the network policy") == 1 and f"Policy set to {preset}" in out and "Created sandbox" in out
+    assert out.count("Choose the network policy") == 1
+    assert f"Policy set to {preset}" in out and "Created sandbox" in out
     for name in ("allow-all", "balanced", "deny-all"):
         assert re.search(rf"\d\. {name} +\w", out)
     assert preset in policy_file(bare).read_text() and [r["origin"]
@@ -398,7 +398,8 @@ def test_a_locked_policy_denies_what_create_brings_and_says_so(bare):
     bare.template()
     bare.sbx("policy", "set-default", "deny-all", "--lock", check=0)
     p = bare.create("demo", "--allow-network", "a.example")
-    assert "has no effect" in p.stderr and "deny network **" in p.stderr and "try: sbx policy set-default deny-all\n" in p.stderr
+    assert ("has no effect" in p.stderr and "deny network **" in p.stderr
+            and "try: sbx policy set-default deny-all\n" in p.stderr)
     assert not allowed(bare, "a.example", "--sandbox", "demo")
     assert "The policy is locked" in bare.sbx("policy",
                                               "ls").stdout and "The policy is locked" in bare.sbx(

@@ -56,10 +56,12 @@ def test_who_is_late_is_tried_once_more(prove):
     late = f"if [ ! -e {mark}-$PROBE_PART ]; then touch {mark}-$PROBE_PART; sleep 20; fi\n"
     prove.probe("files/in",
                 HEAD
-                + f"# seconds: 1\n#: before\necho $TAG >>{all_tags}\n#: inside\nPROBE_PART=in\n{late}saw fine\n")
+                + f"# seconds: 1\n#: before\necho $TAG >>{all_tags}\n#: inside\nPROBE_PART=in\n"
+                  f"{late}saw fine\n")
     prove.probe("files/out",
                 HEAD
-                + f"# seconds: 1\n#: inside\nsaw fine\n#: outside\nPROBE_PART=out\n{late}saw fine\n")
+                + "# seconds: 1\n#: inside\nsaw fine\n#: outside\nPROBE_PART=out\n"
+                  f"{late}saw fine\n")
     by = prove.json("demo", check=0)[1]
     assert [p["inside"] for p in by.values()] == ["fine", "fine"]
     assert len(set(all_tags.read_text().split())) == 2
@@ -99,12 +101,15 @@ saw "$GIVEN_one|$GIVEN_two|$PROBE|$TAG|$WORKSPACE|$ACCEL"
 [ "$PATIENCE" = 30 ] || hole "30 seconds are $PATIENCE"
 cat "$DIR/inside"
 saw "$SANDBOX|$SANDBOX_ID|$ECHO_URL"
-[ -f "$STATE/specs/${STATE_SANDBOX##*/}/spec.json" ] && [ -S "$RUN_SANDBOX/keeper.sock" ] || hole "no folders of the sandbox"
-[ "$STATE/sandboxes/$SANDBOX_ID" = "$STATE_SANDBOX" ] && [ "${CONFIG##*/}" = sbx ] && [ -d "$DATA" ] && [ -d "$RUNTIME" ] || hole "no folders"
+[ -f "$STATE/specs/${STATE_SANDBOX##*/}/spec.json" ] && [ -S "$RUN_SANDBOX/keeper.sock" ] ||
+	hole "no directories of the sandbox"
+[ "$STATE/sandboxes/$SANDBOX_ID" = "$STATE_SANDBOX" ] && [ "${CONFIG##*/}" = sbx ] &&
+	[ -d "$DATA" ] && [ -d "$RUNTIME" ] || hole "no directories"
 for f in inspect.json workspaces version.json shares; do [ -s "$FACTS/$f" ] || hole "no $f"; done
 fact workspaces
 [ -d "/proc/$(pid keeper)" ] && [ -d "/proc/$(pid sbxd)" ] || hole "no processes"
-command -v find_ours >/dev/null && ! command -v within >/dev/null || hole "not the prelude of its own group, or that of another"
+command -v find_ours >/dev/null && ! command -v within >/dev/null ||
+	hole "not the prelude of its own group, or that of another"
 saw "guest: $(guest echo hello)"
 """)
     whole, by = prove.json("demo", "--echo", "http://e.invalid", check=0)
@@ -149,7 +154,8 @@ sleep 300 & echo $! >>{pids}
 def test_output_is_bounded(prove):
     prove.probe("host/one",
                 HEAD
-                + "#: inside\nyes abc | head -c 3000000\nsaw end\n#: outside\nyes abc | head -c 3000000\n")
+                + "#: inside\nyes abc | head -c 3000000\nsaw end\n#: outside\n"
+                  "yes abc | head -c 3000000\n")
     by = prove.json("demo", check=0)[1]
     assert 1000 < len(by["host/one"]["inside"]) < 5000 and 1000 < len(
         by["host/one"]["outside"]) < 5000

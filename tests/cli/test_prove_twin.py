@@ -103,7 +103,8 @@ def test_the_page_follows_no_link_that_a_guest_planted(prove):
     page = prove.inst.work / "proof.html"
     page.symlink_to(precious)
     prove.run("demo", "--html", "proof.html", check=0)
-    assert precious.read_text() == "mine\n" and not page.is_symlink() and "<html" in page.read_text()
+    assert (precious.read_text() == "mine\n" and not page.is_symlink()
+            and "<html" in page.read_text())
     # Nothing is left of a page that could not be written.
     prove.run("demo", "--html", "none/proof.html", check=125)
     assert [f.name for f in prove.inst.work.iterdir() if "proof" in f.name] == ["proof.html"]
@@ -113,7 +114,8 @@ def test_the_page_is_named_and_for_its_owner_only(prove):
     """On a terminal, with a mark in colour; the codes of the colour were once printed as text."""
     prove.probe("files/a", HEAD + "#: inside\nsaw x\n")
     out, status = on_terminal(prove.inst, ["prove", "demo", "--html", "proof.html"], env=prove.env)
-    assert status == 0 and "\x1b[32m✓ \x1b[0mWrote proof.html. The report contains paths of this host." in out, out
+    assert (status == 0 and "\x1b[32m✓ \x1b[0mWrote proof.html. The report contains paths of "
+                            "this host." in out), out
     assert "?[" not in out
     assert (prove.inst.work / "proof.html").stat().st_mode & 0o777 == 0o600
 
@@ -233,7 +235,8 @@ def test_the_twin_is_like_the_sandbox_and_goes(prove):
     assert re.fullmatch(r"prove-[0-9a-f]{8}", whole["twin"])
     assert by["files/twin"]["on"] == "twin" and by["files/plain"]["on"] == "sandbox"
     seen = by["files/twin"]["outside"]
-    assert '"cpus": 3' in seen and f'"memory": {768 << 20}' in seen and '"template": "debian"' in seen
+    assert ('"cpus": 3' in seen and f'"memory": {768 << 20}' in seen
+            and '"template": "debian"' in seen)
     assert prove.names() == ["demo"]
     assert "allowed.example" in prove.inst.sbx("policy", "ls", "--wide").stdout
     assert "prove-" not in prove.inst.sbx("policy", "ls", "--wide").stdout
@@ -264,11 +267,13 @@ def test_recovery_tries_again_on_the_twin(prove):
     flag = prove.inst.root / "flag"
     prove.probe("network/a",
                 HEAD
-                + f'#: inside\n[ -e {flag} ] && hole "a hole afterwards"\nsaw fine\n#: outside\nsaw "$SANDBOX $(pid keeper)"\n')
+                + f'#: inside\n[ -e {flag} ] && hole "a hole afterwards"\nsaw fine\n#: outside\n'
+                  'saw "$SANDBOX $(pid keeper)"\n')
     prove.probe("network/b", HEAD + "#: outside\nsaw fine\n")
     prove.probe("recovery/harm",
                 TWIN
-                + f'# again: network/a network/b\n#: before\n"$SBX" stop "$SANDBOX" && "$SBX" exec "$SANDBOX" true\n'
+                + '# again: network/a network/b\n#: before\n"$SBX" stop "$SANDBOX" && '
+                  '"$SBX" exec "$SANDBOX" true\n'
                 f'case $SANDBOX in prove-*) touch {flag};; esac\n')
     prove.probe("recovery/plain",
                 TWIN + f"# again: network/b\n#: before\ntrue\n#: outside\nsaw after\n")
@@ -308,7 +313,8 @@ def test_interrupted_it_leaves_nothing(prove, number):
     mark = prove.inst.root / "began"
     prove.probe("files/slow",
                 HEAD
-                + f"# seconds: 60\n#: before\nsleep 301 &\n#: inside\ntouch {mark}; saw x; sleep 302\n")
+                + "# seconds: 60\n#: before\nsleep 301 &\n#: inside\n"
+                  f"touch {mark}; saw x; sleep 302\n")
     prove.probe("files/later", HEAD + "#: inside\nsaw x\n")
     prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 303\n")
     p = prove.start("demo", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -357,4 +363,5 @@ def test_on_a_terminal_each_probe_has_its_line_as_it_ends(prove):
     assert p.wait() == 1
     text = re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).replace("\r", "")
     assert re.search(
-        r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 passed, 1 FAILED.*3 probes: 2 passed, 1 failed", text, re.S), text
+        r"✓ files/a.*✓ files/b.*✗ files/c.*WHY +broken.*files: 2 passed, "
+        r"1 FAILED.*3 probes: 2 passed, 1 failed", text, re.S), text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sbx review --guard` and the note of `sbx run`: the lists are written as the guard of the share and
-the keeper write them (lib/rules/airlock/dirty.h)."""
+"""`sbx review --guard` and the note of `sbx run`: the lists are written as the guard of the share
+and the keeper write them (lib/rules/airlock/dirty.h)."""
 import json
 import os
 import time
@@ -163,7 +163,8 @@ def test_a_long_list_is_cut_in_the_note(box):
     for i in range(8):
         box.guard.denied(box.work, f".git/hooks/h{i}", kind=1, ms=later)
     p = box.sbx("run", "box", "--", "true", check=0)
-    assert p.stderr.count("guard: .git/hooks/") == 5 and "guard: 3 more writes were denied" in p.stderr
+    assert (p.stderr.count("guard: .git/hooks/") == 5
+            and "guard: 3 more writes were denied" in p.stderr)
 
 
 def test_without_a_guard_it_says_so(inst):

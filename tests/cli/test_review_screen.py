@@ -132,7 +132,8 @@ def test_text_is_printed_without_a_terminal_with_plain_and_on_a_dumb_one(box):
 
 def test_hostile_names_and_contents_are_shown_as_codes(box):
     name = "\x1b[2J\u202eevil.mk"
-    (box.work / name).write_bytes("\x1b]0;title\x07\u200b \u6f22\u5b57 e\u0301\n".encode() + b"\xff\x9b2J\n")
+    (box.work / name).write_bytes("\x1b]0;title\x07\u200b \u6f22\u5b57 e\u0301\n".encode()
+                                  + b"\xff\x9b2J\n")
     box.guard.row(box.work, name, "new")
     with screen(box, columns=120) as t:
         t.wait_for("New (2)")
@@ -425,7 +426,8 @@ def test_an_editor_gets_the_staged_content_and_not_the_workspace(stage):
         t.type("q")
         assert t.wait_end() == 0
     out = (stage.root / "out").read_text().splitlines()
-    assert out[0].startswith(str(stage.root / "run/sbx/review-")) and out[1:] == ["copy.txt", "staged"]
+    assert (out[0].startswith(str(stage.root / "run/sbx/review-"))
+            and out[1:] == ["copy.txt", "staged"])
     assert tree(stage.work) == stage.before
 
 

@@ -156,7 +156,8 @@ def test_create_warns_about_workspaces_inside_others(inst):
     assert "is inside" not in inst.sbx("create", "shell", ".", "--name", "aa", check=0).stderr
     assert "is inside" not in inst.sbx("create", "shell", ".", "--name", "same", check=0).stderr
     p = inst.sbx("create", "shell", "web", "--name", "bb", check=0)
-    assert f"workspace {inst.work}/web is inside {inst.work}, which sandbox 'aa' can change" in p.stderr, p.stderr
+    assert (f"workspace {inst.work}/web is inside {inst.work}, which sandbox 'aa' can change"
+            in p.stderr), p.stderr
 
 
 def test_taken_name_and_failed_start(inst):
@@ -180,7 +181,8 @@ def test_a_missing_workspace_is_to_be_created(inst):
     why = f"sharing: {inst.work} does not exist; create it: mkdir -p '{inst.work}'"
     p = inst.sbx("create", "shell", ".", "--name", "bad", "-e", "MODE=fail", "-e", f"WHY={why}",
                  check=1)
-    assert f"did not start: sharing: {inst.work} does not exist\n  try: mkdir -p '{inst.work}'\n" in p.stderr, p.stderr
+    assert (f"did not start: sharing: {inst.work} does not exist\n  try: mkdir -p '{inst.work}'\n"
+            in p.stderr), p.stderr
 
 
 def test_ls(inst):
@@ -199,7 +201,8 @@ def test_ls(inst):
 def test_stop_and_start_again(inst):
     inst.create("demo")
     p = inst.sbx("stop", "demo", "nope", check=1)
-    assert "Stopped sandbox 'demo'" in p.stdout and "sbx run --name demo" in p.stdout and "nope" in p.stderr
+    assert ("Stopped sandbox 'demo'" in p.stdout and "sbx run --name demo" in p.stdout
+            and "nope" in p.stderr)
     assert get(inst, "demo")["status"] == "stopped"
     p = inst.sbx("exec", "demo", "echo", "hi", check=0)
     assert p.stdout == "hi\n" and "not an isolation boundary" in p.stderr
@@ -216,7 +219,8 @@ def test_rm_asks_or_needs_force(inst):
 
 def test_rename_and_update(inst):
     inst.create("demo")
-    assert "Renamed sandbox 'demo' to 'other'" in inst.sbx("rename", "demo", "other", check=0).stdout
+    assert "Renamed sandbox 'demo' to 'other'" in inst.sbx("rename", "demo", "other",
+                                                           check=0).stdout
     p = inst.sbx("update", "other", "--cpus", "3", "--memory", "2g", check=0)
     assert "3 CPUs, 2 GiB, applied at the next start" in p.stdout
     assert get(inst, "other")["cpus"] == 3

@@ -106,7 +106,8 @@ def test_set_from_stdin(vault):
     value = canary()
     vault.sbx("policy", "allow", "network", "api.anthropic.com,api.openai.com", check=0)
     p = vault.sbx("secret", "set", "anthropic", input=value + "\n", check=0)
-    assert "Credential 'anthropic' set for all sandboxes" in p.stdout and "api.anthropic.com:443" in p.stdout
+    assert ("Credential 'anthropic' set for all sandboxes" in p.stdout
+            and "api.anthropic.com:443" in p.stdout)
     assert "ANTHROPIC_API_KEY" in p.stdout and "removed the trailing newline" in p.stderr
     assert value not in p.stdout + p.stderr and "policy" not in p.stderr
     [s] = listed(vault)
@@ -374,7 +375,8 @@ def test_import(vault):
 
 def test_ls(vault):
     p = vault.sbx("secret", "ls", check=0)
-    assert p.stdout == "" and "No credentials found" in p.stderr and "try: sbx secret services" in p.stderr
+    assert (p.stdout == "" and "No credentials found" in p.stderr
+            and "try: sbx secret services" in p.stderr)
     assert listed(vault) == []
     vault.create("demo")
     vault.create("other")
@@ -395,8 +397,8 @@ def test_ls(vault):
     assert vault.sbx("secret", "ls", "-q",
                      check=0).stdout.split() == ["github", "anthropic", "github"]
     text = vault.sbx("inspect", "demo", check=0).stdout
-    assert "credential anthropic (global) to api.anthropic.com:443" in text.replace("  ",
-                                                                                    " ") and "github (sandbox)" in text
+    assert "credential anthropic (global) to api.anthropic.com:443" in text.replace("  ", " ")
+    assert "github (sandbox)" in text
     creds = json.loads(vault.sbx("inspect", "demo", "--json", check=0).stdout)["credentials"]
     assert sorted(c["name"] for c in creds) == ["anthropic",
                                                 "github"] and all("secret" not in c for c in creds)

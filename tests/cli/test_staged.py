@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sbx review, apply, undo and discard against the real sbxd; the changes of the sandbox are a stream
-that the test writes, well-formed or hostile."""
+"""sbx review, apply, undo and discard against the real sbxd. The changes of the sandbox are a
+stream that the test writes, well-formed or hostile."""
 import hashlib
 import io
 import json
@@ -136,7 +136,8 @@ def test_each_bundle_and_each_step_is_in_the_audit_log(inst):
     sha = hashlib.sha256((stage / "bundle/manifest").read_bytes()).hexdigest()
     inst.sbx("apply", "--plain", "-y", "demo", check=0)
     inst.sbx("undo", "demo", check=0)
-    log = b"".join(f.read_bytes() for f in sorted((inst.root / "state").rglob("audit/sbxd/*"))).decode()
+    log = b"".join(f.read_bytes()
+                   for f in sorted((inst.root / "state").rglob("audit/sbxd/*"))).decode()
     rows = [json.loads(line) for line in log.splitlines() if '"stage-' in line]
     assert [(r["action"], r["name"], r.get("count")) for r in rows] == [
         ("stage-review", "demo", 2), ("stage-apply", "demo", 1), ("stage-undo", "demo", None)], log
@@ -267,7 +268,8 @@ def test_directories_that_are_replaced_deleted_and_renamed(inst):
     inst.create("demo", inst.work, "--staged")
     send(inst, ("x/old", F, "", b""), ("o/new", D, "", b""), ("o/new/deep", D, "", b""),
          ("f/new/deep/x", F, "", b"old/deep/x"), ("f/new/y", F, "", b"old/y"),
-         ("f/kind", F, "", b"now a file\n"), ("d/b.txt", D, "", b""), ("f/b.txt/in", F, "", b"in\n"))
+         ("f/kind", F, "", b"now a file\n"), ("d/b.txt", D, "", b""),
+         ("f/b.txt/in", F, "", b"in\n"))
     inst.sbx("review", "--list", "demo", check=0)
     inst.sbx("apply", "--all", "-y", "demo", check=0)
     now = tree(inst.work)
@@ -283,7 +285,8 @@ def test_a_file_that_the_host_changed_too_is_a_conflict(inst):
     send(inst, ("f/a.txt", F, "", b"guest\n"), ("f/b.txt", F, "", b"guest\n"))
     (inst.work / "a.txt").write_text("host\n")
     p = inst.sbx("review", "--list", "demo", check=0)
-    assert "  conflict     changed  a.txt" in p.stdout and "  plain        changed  b.txt" in p.stdout
+    assert ("  conflict     changed  a.txt" in p.stdout
+            and "  plain        changed  b.txt" in p.stdout)
     inst.sbx("apply", "--all", "-y", "demo", check=0)
     assert (inst.work / "a.txt").read_text() == "host\n"
     assert (inst.work / "b.txt").read_text() == "guest\n"

@@ -236,7 +236,8 @@ def stranger(base, tmp_path):
 def test_a_loaded_file_takes_no_name_that_means_something_else(base, stranger, name):
     before = listing(base)
     p = base.sbx("template", "load", stranger(name), check=1)
-    assert f"'{name}'" in p.stderr and f"sbx template load {stranger(name)} {name}-loaded" in p.stderr
+    assert (f"'{name}'" in p.stderr and f"sbx template load {stranger(name)} {name}-loaded"
+            in p.stderr)
     assert listing(base) == before and ids(base) == [before["debian"]["id"]]
     if name == "debian":
         assert before["debian"]["id"] in p.stderr
@@ -266,7 +267,8 @@ def test_an_image_on_a_loaded_base_is_marked_as_loaded(base, stranger):
 while [ "$1" != --out ]; do shift; done
 mkdir "$2" && cd "$2" || exit 1
 for f in root.img docker.img vmlinuz modules.cpio; do head -c 8192 /dev/urandom > $f; done
-echo '{"kind": "oci", "image": "x", "digest": "sha256:00", "docker": true, "sudo": "own"}' > facts.json
+echo '{"kind": "oci", "image": "x", "digest": "sha256:00",
+       "docker": true, "sudo": "own"}' > facts.json
 """)
     helper.chmod(0o755)
     base.sbx("template", "build", "--image", "oci:x", "before", check=0)

@@ -36,19 +36,23 @@ const args = process.argv.slice(2);
 const version = require("../package.json").version;
 if (args[0] === "--version") { console.log(`toy ${version}`); process.exit(0); }
 const home = process.env.HOME + "/.toy";
-const past = fs.existsSync(home + "/log/past") ? fs.readFileSync(home + "/log/past", "utf8").trim().split("\\n") : [];
+const past = fs.existsSync(home + "/log/past")
+  ? fs.readFileSync(home + "/log/past", "utf8").trim().split("\\n") : [];
 fs.mkdirSync(home + "/log", { recursive: true });
 fs.appendFileSync(home + "/log/past", args.join(" ") + "\\n");
 fs.writeFileSync("made-by-toy", version);
 fs.writeFileSync(home + "/beside", "its own");
-console.log(JSON.stringify({ args, version, past, cwd: process.cwd(), mode: process.env.TOY_MODE, settings: JSON.parse(fs.readFileSync(home + "/settings.json")) }));
+console.log(JSON.stringify({ args, version, past, cwd: process.cwd(), mode: process.env.TOY_MODE,
+  settings: JSON.parse(fs.readFileSync(home + "/settings.json")) }));
 """
 # Runs as root while it is installed: what it reaches and sees there is what an evil package would.
 AFTER = """const fs = require("fs"), https = require("https");
 const seen = { env: process.env };
-const try_one = (host) => new Promise((done) => https.get(`https://${host}/`, (r) => done(r.statusCode)).on("error", (e) => done(e.code || String(e))));
+const try_one = (host) => new Promise((done) => https.get(`https://${host}/`,
+  (r) => done(r.statusCode)).on("error", (e) => done(e.code || String(e))));
 (async () => {
-  for (const host of ["npm.test", "github.com", "api.anthropic.com"]) seen[host] = await try_one(host);
+  for (const host of ["npm.test", "github.com", "api.anthropic.com"])
+    seen[host] = await try_one(host);
   fs.writeFileSync("/opt/seen.json", JSON.stringify(seen));
 })();
 """

@@ -181,8 +181,10 @@ def test_git_clones_and_pushes(box, lab):
 def test_a_websocket_is_authenticated(box, lab):
     script = r"""
 import base64, os, socket, ssl
-s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", 443), 60), server_hostname="api.test")
-s.sendall(b"GET /ws HTTP/1.1\r\nHost: api.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+tcp = socket.create_connection(("api.test", 443), 60)
+s = ssl.create_default_context().wrap_socket(tcp, server_hostname="api.test")
+s.sendall(b"GET /ws HTTP/1.1\r\nHost: api.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+          b"Sec-WebSocket-Version: 13\r\n"
           b"Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)) + b"\r\n\r\n")
 head = b""
 while b"\r\n\r\n" not in head:
@@ -275,7 +277,8 @@ def test_another_host_is_not_opened(box, lab):
     own = "mkdir -p /tmp/no-path && sed '/END CERT/q' /run/sbx/ca.pem >/tmp/own.pem && "
     out = client(box,
                  own
-                 + "curl -sS -m 60 --cacert /tmp/own.pem --capath /tmp/no-path https://plain.test/through 2>&1; true")
+                 + "curl -sS -m 60 --cacert /tmp/own.pem --capath /tmp/no-path "
+                   "https://plain.test/through 2>&1; true")
     assert "certificate" in out
 
 
@@ -292,7 +295,8 @@ def docker(box, lab):
 def test_a_container_is_authenticated(docker, lab):
     out = docker.guest(
         real(
-        "docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 https://here.test/container"), timeout=SLOW)
+        "docker run --rm -v /usr:/usr:ro -v /etc/ssl:/etc/ssl:ro lab:1 curl -sS -m 60 "
+        "https://here.test/container"), timeout=SLOW)
     assert '"ok":true' in out
     got(lab, "/container")
 

@@ -28,7 +28,8 @@ REPORT_SECONDS = 2
 CONTINUE_SECONDS = 5
 PAUSED = "paused (disk full)"
 # Only the holder has the right to change the mount.
-ON_A_TMPFS = 'mount -t tmpfs -o mode=0700,size="$2" tmpfs "$1" && echo ready && while read -r size; do mount -o remount,size="$size" "$1" && echo ready; done'
+ON_A_TMPFS = ('mount -t tmpfs -o mode=0700,size="$2" tmpfs "$1" && echo ready && '
+              'while read -r size; do mount -o remount,size="$size" "$1" && echo ready; done')
 
 
 class Disk:
@@ -116,9 +117,9 @@ def answers_or_reports(env, name):
             late = time.monotonic() - start > REPORT_SECONDS
             # On a busy machine the command may just be slow: a sandbox that is not paused has the
             # time it needs.
-            assert not late or status(env,
-                                      name) != PAUSED or PAUSED in said + (p.stderr.read()
-                                                                           or b"").decode(), f"{name}: no report after {time.monotonic() - start:.1f} s"
+            reported = not late or status(env, name) != PAUSED or PAUSED in said + (
+                p.stderr.read() or b"").decode()
+            assert reported, f"{name}: no report after {time.monotonic() - start:.1f} s"
             assert time.monotonic() - start < 60
             time.sleep(0.05)
         said += (p.stderr.read() or b"").decode()

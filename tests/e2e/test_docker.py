@@ -92,7 +92,16 @@ COMPOSE = """services:
   ask:
     image: tiny:1
     depends_on: [web]
-    command: [sh, -c, "for i in 1 2 3 4 5 6 7 8; do busybox wget -q -O- http://web:8080/word && exit; sleep 1; done; env; exit 1"]
+    command:
+      - sh
+      - -c
+      - |
+        for i in 1 2 3 4 5 6 7 8; do
+          busybox wget -q -O- http://web:8080/word && exit
+          sleep 1
+        done
+        env
+        exit 1
 """
 
 
@@ -104,7 +113,8 @@ def test_two_services_of_compose_talk_plain_http(docker):
     (folder / "www/word").write_text("from the other service\n")
     (folder / "compose.yaml").write_text(COMPOSE)
     said = docker.exec("sh", "-c",
-                       f"cd '{folder}' && docker compose up --no-color --exit-code-from ask ask 2>&1", user="agent", check=False, timeout=SLOW)
+                       f"cd '{folder}' && docker compose up --no-color --exit-code-from ask "
+                       "ask 2>&1", user="agent", check=False, timeout=SLOW)
     docker.exec("sh", "-c", f"cd '{folder}' && docker compose down -t 0", user="agent", check=False,
                 timeout=SLOW)
     assert said.returncode == 0 and "from the other service" in said.stdout, said.stdout
@@ -145,17 +155,25 @@ mount --make-rshared / && mount --bind merged run && mount --make-shared run && 
 mkdir /sys/fs/cgroup/init && echo 0 >/sys/fs/cgroup/init/cgroup.procs
 echo '+cpu +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
 mkdir -p /sys/fs/cgroup/kubepods/pod1 && echo 50 >/sys/fs/cgroup/kubepods/pids.max
-echo 67108864 >/sys/fs/cgroup/kubepods/memory.max && echo '+memory' >/sys/fs/cgroup/kubepods/cgroup.subtree_control && echo cgroups
-for m in br_netfilter vxlan ip_vs ip_vs_rr nf_conntrack ip_tables overlay; do modprobe $m; done && echo modules
-echo 1 >/proc/sys/net/ipv4/ip_forward && echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables && echo sysctls
-mkdir -p /run && ip netns add pod && ip link add cni0 type bridge && ip link add veth0 type veth peer name veth1
+echo 67108864 >/sys/fs/cgroup/kubepods/memory.max &&
+	echo '+memory' >/sys/fs/cgroup/kubepods/cgroup.subtree_control && echo cgroups
+for m in br_netfilter vxlan ip_vs ip_vs_rr nf_conntrack ip_tables overlay; do modprobe $m; done &&
+	echo modules
+echo 1 >/proc/sys/net/ipv4/ip_forward &&
+	echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables && echo sysctls
+mkdir -p /run && ip netns add pod && ip link add cni0 type bridge &&
+	ip link add veth0 type veth peer name veth1
 ip link set veth1 netns pod && ip link set veth0 master cni0 && ip addr add 10.244.0.1/24 dev cni0
-ip link set cni0 up && ip link set veth0 up && ip -n pod addr add 10.244.0.2/24 dev veth1 && ip -n pod link set veth1 up
+ip link set cni0 up && ip link set veth0 up &&
+	ip -n pod addr add 10.244.0.2/24 dev veth1 && ip -n pod link set veth1 up
 ping -c1 -W5 10.244.0.2 >/dev/null && echo veth
 ip link add flannel.1 type vxlan id 1 dev eth0 dstport 8472 && echo vxlan
-iptables-nft -t nat -A POSTROUTING -s 10.244.0.0/16 ! -o cni0 -m comment --comment pods -j MASQUERADE
+iptables-nft -t nat -A POSTROUTING -s 10.244.0.0/16 ! -o cni0 \
+	-m comment --comment pods -j MASQUERADE
 iptables-nft -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
-iptables-nft -t nat -A OUTPUT -d 10.96.0.1/32 -p tcp --dport 443 -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.244.0.2:6443 && echo iptables
+iptables-nft -t nat -A OUTPUT -d 10.96.0.1/32 -p tcp --dport 443 \
+	-m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.244.0.2:6443 &&
+	echo iptables
 ip tuntap add dev tun0 mode tun && ip link set tun0 up && echo tun
 [ -c /dev/kmsg ] && echo kmsg
 """
@@ -167,8 +185,10 @@ def test_a_privileged_container_does_what_a_kubelet_does(docker):
     (docker.folder / "kubelet").write_text(KUBELET)
     said = docker.exec("sh", "-c",
                        "docker run --rm --privileged --cgroupns=private -v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro "
-                       f"-e PATH=/usr/sbin:/usr/bin:/bin -v '{docker.folder}:/w:ro' tiny:1 sh /w/kubelet 2>&1", user="agent", check=False, timeout=SLOW)
-    assert said.stdout.split() == "overlay rshared cgroups modules sysctls veth vxlan iptables tun kmsg".split(), said.stdout
+                       f"-e PATH=/usr/sbin:/usr/bin:/bin -v '{docker.folder}:/w:ro' tiny:1 sh "
+                       "/w/kubelet 2>&1", user="agent", check=False, timeout=SLOW)
+    want = "overlay rshared cgroups modules sysctls veth vxlan iptables tun kmsg".split()
+    assert said.stdout.split() == want, said.stdout
 
 
 def test_data_is_on_its_own_disk(docker):

@@ -88,7 +88,8 @@ TAKE_LOCK = ("import fcntl,sys\nf=open(sys.argv[1],'r+')\n"
              "try: fcntl.{0}(f, fcntl.LOCK_EX|fcntl.LOCK_NB)\n"
              "except BlockingIOError: sys.exit(3)\n"
              "print('locked',flush=True)\nsys.stdin.read()\n")
-WAIT_LOCK = "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.{0}(f, fcntl.LOCK_EX)\nprint('mine')\n"
+WAIT_LOCK = (
+    "import fcntl,sys\nf=open(sys.argv[1],'r+')\nfcntl.{0}(f, fcntl.LOCK_EX)\nprint('mine')\n")
 
 
 @pytest.mark.parametrize("kind", ["flock", "lockf"])
@@ -306,7 +307,8 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
     # good.
     got = box.guest(
         f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
-                    "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && cat made", timeout=240)
+                    "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && "
+                    "cat made", timeout=240)
     assert got.split() == [str(FILES), str(FILES), "8", "7", "new"]
     assert (work / "d0" / "made").read_text(encoding="ascii") == "new\n"
     log = (box.state / "keeper.log").read_text(encoding="utf-8")

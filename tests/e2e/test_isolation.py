@@ -131,8 +131,10 @@ def test_a_hard_link_out_of_the_workspace_cannot_be_made(views):
 # The share refuses extended attributes everywhere, also where writing is allowed.
 XATTR = "python3 -c \"import os; os.setxattr('$D/data', 'user.x', b'y')\""
 # A second mount of the device shows one of the workspaces; which one is the kernel's choice.
-AGAIN = "mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'"
-SHARE = "mount -o remount,rw /run/sbx/workspaces/share; find /run/sbx/workspaces/share -name data -exec sh -c 'echo x > $1' _ {} ';'"
+AGAIN = ("mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; "
+         "find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'")
+SHARE = ("mount -o remount,rw /run/sbx/workspaces/share; find /run/sbx/workspaces/share -name data "
+         "-exec sh -c 'echo x > $1' _ {} ';'")
 # Each is an attempt of guest root to write below the read-only folder D (its file is data) or file
 # F.
 ATTEMPTS = [
@@ -196,8 +198,8 @@ def test_the_attempts_write_where_writing_is_allowed(views):
         (place / "fixed").mkdir(parents=True)
         (place / "fixed" / "data").write_text("fixed\n")
         (place / "single").write_text("single\n")
-        scripts[
-            attempt] = f"unshare -m sh -c {shlex.quote(f'D={place}/fixed F={place}/single; {attempt}')}"
+        inner = shlex.quote(f"D={place}/fixed F={place}/single; {attempt}")
+        scripts[attempt] = f"unshare -m sh -c {inner}"
     before = {attempt: state_of(place) for attempt, place in places.items()}
 
     def idle(attempts):

@@ -21,7 +21,8 @@ SEED = int(os.environ.get("SBX_KILL_SEED", "1"))
 VICTIMS = ("sbxd", "keeper", "edge", "egress", "virtiofsd", "qemu")
 # Writes and syncs all the time, so that a kill finds the disk in the middle of something. When N is
 # printed, the sync of round N has made the rename of round N - 1 durable.
-WORK = "rm -f ~/work; sync; i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; mv ~/work.tmp ~/work; echo $i; done"
+WORK = ("rm -f ~/work; sync; i=0; while :; do i=$((i+1)); echo $i > ~/work.tmp; sync; "
+        "mv ~/work.tmp ~/work; echo $i; done")
 
 
 @pytest.fixture(scope="module")

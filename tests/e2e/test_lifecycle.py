@@ -250,7 +250,9 @@ def test_the_disk_has_the_size_that_was_asked_for(env):
     box.rm()
     done = env.sbx("create", "shell", "--name", "small", "-t", "large-disk", "--disk", "22g",
                    check=False, timeout=START_SECONDS)
-    assert done.returncode == 1 and "disk size 22 GiB is smaller than that of the template: use --disk 24g or more" in done.stderr, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert ("disk size 22 GiB is smaller than that of the template: use --disk 24g or more"
+            in done.stderr), done.stderr
     box = env.create("again", flags=["-t", "large-disk", "--cold"])
     assert plain + 3 < size(box) < 24 and box.guest("cat /kept") == "kept"
     box.rm()

@@ -328,7 +328,8 @@ def test_curl_of_a_blocked_http_shows_the_text_and_403(lab, box):
         p = box.curl("-w", "\n%{http_code}", "http://denied.test/")
     assert p.returncode == 0 and p.stdout.endswith("\n403")
     assert p.stdout.startswith("Blocked by network policy: ")
-    assert "no applicable policies for op(action=net:connect:tcp, resource=net:domain:denied.test:80)" in p.stdout
+    assert ("no applicable policies for op(action=net:connect:tcp, "
+            "resource=net:domain:denied.test:80)" in p.stdout)
     assert "sbx policy allow network denied.test" in p.stdout
     with rule(box.env, "deny", "other.test"):
         p = box.curl("-w", "\n%{http_code}", "http://other.test/")
@@ -372,7 +373,8 @@ def test_ports_of_an_allowed_host_are_refused_until_a_rule_names_them(lab, box):
 CONNECT = """
 import os, select, socket, sys
 s = socket.create_connection(("gateway.docker.internal", 3128), 20)
-s.sendall(f"CONNECT {sys.argv[1]}:{sys.argv[2]} HTTP/1.1\\r\\nHost: {sys.argv[1]}:{sys.argv[2]}\\r\\n\\r\\n".encode())
+to = f"{sys.argv[1]}:{sys.argv[2]}"
+s.sendall(f"CONNECT {to} HTTP/1.1\\r\\nHost: {to}\\r\\n\\r\\n".encode())
 head = b""
 while not head.endswith(b"\\r\\n\\r\\n"):
     part = s.recv(1)
@@ -438,7 +440,8 @@ def test_what_is_denied_fails_when_it_connects(lab, box):
 
 def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
     """And the rule counts for the next connect(): no answer is kept inside."""
-    script = f"echo '[[\"allowed.test\", 9999]]' | python3 {shlex.quote(str(box.folder))}/connects.py"
+    script = (
+        f"echo '[[\"allowed.test\", 9999]]' | python3 {shlex.quote(str(box.folder))}/connects.py")
     (box.folder / "connects.py").write_text(CONNECTS)
     assert "ECONNREFUSED" in box.guest(script)
     with rule(box.env, "allow", "allowed.test:9999"):
@@ -802,8 +805,9 @@ def test_the_published_recipe_without_a_terminal(lab, env):
         assert p.stderr == ""
         folder = env.make_folder("recipe")
         box = env.create("recipe", folder)
-        ask = "for url in https://allowed.test/ http://other.test/ https://real.test/ https://denied.test/ https://evil.allowed.test/; do " \
-              "curl -sS --max-time 30 -o /dev/null $url; echo $url $?; done | tee result"
+        ask = ("for url in https://allowed.test/ http://other.test/ https://real.test/ "
+               "https://denied.test/ https://evil.allowed.test/; do "
+               "curl -sS --max-time 30 -o /dev/null $url; echo $url $?; done | tee result")
         with lab.nobody_connects("http", "https", "real-https", "real-https6"):
             said = env.sbx("run", "--name", "recipe", "--", "sh", "-c", ask, timeout=120).stdout
         assert said.split() == ["https://allowed.test/", "0", "http://other.test/", "0",

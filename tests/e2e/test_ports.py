@@ -74,16 +74,20 @@ def serve(port, what):
     while True:
         threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
 
-for port, what in (({DIGEST}, digest), ({SOURCE}, source), ({ECHO}, echo), ({DEAF}, deaf), ({RUDE}, rude), ({FIRST}, first)):
+for port, what in (({DIGEST}, digest), ({SOURCE}, source), ({ECHO}, echo),
+                   ({DEAF}, deaf), ({RUDE}, rude), ({FIRST}, first)):
     threading.Thread(target=serve, args=(port, what)).start()
 """
 WEBSOCKET = """
 const http = require('http'), crypto = require('crypto');
 http.createServer().on('upgrade', (q, s) => {
-  const key = crypto.createHash('sha1').update(q.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64');
-  s.write(`HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ${key}\\r\\n\\r\\n`);
+  const text = q.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+  const key = crypto.createHash('sha1').update(text).digest('base64');
+  s.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'
+    + `Sec-WebSocket-Accept: ${key}\\r\\n\\r\\n`);
   s.on('data', d => {
-    const n = d[1] & 127, mask = d.subarray(2, 6), text = d.subarray(6, 6 + n).map((b, i) => b ^ mask[i % 4]);
+    const n = d[1] & 127, mask = d.subarray(2, 6);
+    const text = d.subarray(6, 6 + n).map((b, i) => b ^ mask[i % 4]);
     s.write(Buffer.concat([Buffer.from([0x81, n]), text]));
   });
 }).listen(7010, '127.0.0.1');
@@ -197,7 +201,8 @@ def test_a_websocket_of_node(box):
     with dial(box.at[7010]) as s:
         key = base64.b64encode(b"sixteen bytes...").decode()
         s.sendall(
-            f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
         head = b""
         while b"\r\n\r\n" not in head:
             head += s.recv(1000)
@@ -305,7 +310,8 @@ def test_nobody_there_is_a_reset_at_once(box):
 def test_what_people_see(box):
     env = box.env
     again = env.sbx("ports", "ports", "--publish", "8001", check=False)
-    assert again.returncode == 1 and "any free port of 127.0.0.1 to 8001/tcp is already published" in again.stderr
+    assert (again.returncode == 1 and "any free port of 127.0.0.1 to 8001/tcp is already published"
+            in again.stderr)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = taken.getsockname()[1]
         done = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
@@ -316,7 +322,8 @@ def test_what_people_see(box):
                    f"{free}:8001").stdout == f"Published 127.0.0.1:{free} -> 8001/tcp4\n"
     assert get(free) == "from inside\n"
     again = env.sbx("ports", "ports", "--publish", f"{free}:8001", check=False)
-    assert again.returncode == 1 and f"publish port: port 127.0.0.1:{free}/tcp is already published" in again.stderr
+    assert (again.returncode == 1
+            and f"publish port: port 127.0.0.1:{free}/tcp is already published" in again.stderr)
     rows = [line.split() for line in env.sbx("ports", "ports").stdout.splitlines()]
     assert ["127.0.0.1", str(free), "8001", "tcp4", "open"] in rows
     assert {"host_ip": "127.0.0.1", "host_port": free, "sandbox_port": 8001, "protocol": "tcp4",
@@ -490,7 +497,9 @@ far=$(cat "$1/far")
 ip link add lan0 type veth peer name far0 netns "$far"
 ip addr add 192.0.2.1/24 dev lan0
 ip link set lan0 up
-nsenter -t "$far" -n sh -c 'ip link set lo up; ip addr add 192.0.2.2/24 dev far0; ip link set far0 up'
+nsenter -t "$far" -n sh -c 'ip link set lo up
+ip addr add 192.0.2.2/24 dev far0
+ip link set far0 up'
 touch "$1/ready"
 exec sleep 900
 """

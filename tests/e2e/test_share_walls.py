@@ -45,7 +45,8 @@ def walls():
 
 
 def test_create_warns_about_a_workspace_inside_another(walls):
-    assert f"workspace {walls.ws}/data is inside {walls.ws}, which the sandbox can change" in walls.said.stderr
+    assert (f"workspace {walls.ws}/data is inside {walls.ws}, which the sandbox can change"
+            in walls.said.stderr)
     assert "hooks is inside" not in walls.said.stderr
 
 
@@ -54,7 +55,8 @@ def test_renaming_the_parent_does_not_replace_read_only_hooks(walls):
     out = walls.box.guest(
         f"cd '{walls.ws}'; mv .git .git.old; mv -T .git .g2; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; "
                           f"python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); "
-                          f"print(l.renameat2(-100, b\".git\", -100, b\"data\", 2), ctypes.get_errno())' || true", check=False)
+                          "print(l.renameat2(-100, b\".git\", -100, b\"data\", 2), "
+                          "ctypes.get_errno())' || true", check=False)
     assert not (walls.ws / ".git/hooks/pre-commit").exists(), out
     assert sorted(os.listdir(walls.ws)) == [".git", "data"], out
     walls.box.guest(f"cd '{walls.ws}/.git' && printf '[user]\\n\\tname = x\\n' > config.lock && "
@@ -66,10 +68,12 @@ def test_sbx_itself_is_not_visible(walls):
     """Through a parent directory that was shared by force."""
     (walls.env.state / "canary").write_text("STATE-CANARY")
     seen = walls.box.guest(
-        "cd /inst && ls -A state/sbx run/sbx config/sbx data/sbx | grep -v ':$' | grep -v '^$'; true", check=False)
+        "cd /inst && ls -A state/sbx run/sbx config/sbx data/sbx | grep -v ':$' | grep -v "
+        "'^$'; true", check=False)
     assert seen == "", seen
     walls.box.guest(
-        "echo 'allow network planted.example' >> /inst/state/sbx/policy; mv /inst/state /inst/state2; rm -rf /inst/state/sbx; true", check=False)
+        "echo 'allow network planted.example' >> /inst/state/sbx/policy; "
+        "mv /inst/state /inst/state2; rm -rf /inst/state/sbx; true", check=False)
     assert walls.env.state.is_dir() and (walls.env.state / "canary").read_text() == "STATE-CANARY"
     assert "planted.example" not in (walls.env.state / "policy").read_text()
     assert walls.box.fails("grep -r CANARY /inst/state")
@@ -79,7 +83,8 @@ def test_fifos_and_sockets_need_the_setting(walls):
     """A change of the setting applies at the next start or resume."""
     fifo = walls.ws / "fifo"
     make = f"mkfifo '{fifo}'"
-    bind = f"cd '{walls.ws}' && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'"
+    bind = (f"cd '{walls.ws}' && python3 -c 'import socket; "
+            "socket.socket(socket.AF_UNIX).bind(\"sock\")'")
     assert walls.box.fails(make) and walls.box.fails(bind)
     walls.env.sbx("settings", "set", "share.special-files", "true")
     assert walls.box.fails(make)
@@ -116,14 +121,15 @@ def test_a_kernel_without_seccomp_notification_starts_nothing():
     with private(prefix=["/usr/bin/python3", str(rig)]) as env:
         p = env.sbx("create", "shell", env.make_folder("w"), "--name", "old", check=False,
                     timeout=START_SECONDS)
-        assert p.returncode == 1 and "the kernel has no seccomp notification\n" in p.stderr, p.stderr
+        assert (p.returncode == 1
+                and "the kernel has no seccomp notification\n" in p.stderr), p.stderr
         assert p.stderr.endswith("  try: sbx diagnose\n") and env.ls() == []
         rows = json.loads(env.sbx("diagnose", "--json", check=False).stdout)["checks"]
         row = next(r for r in rows if r["name"] == "Seccomp notification")
         assert row["status"] == "fail" and "actions_avail" in row["hint"]
 
 
-# -- the guard: what guest root cannot plant, what git can still do, and what the user sees of it ----
+# ---- the guard: files that guest root cannot plant, git commands that work, notes to the user ----
 
 class Guarded:
     def __init__(self, env):
@@ -325,7 +331,8 @@ def view(box, path):
 
 def test_the_host_is_written_by_apply_only(env):
     folder = env.make_folder("staged")
-    for name, text in (("a.txt", "one\n"), ("b.txt", "b\n"), ("src/deep/one.c", "1\n"), ("src/two.c", "2\n"),
+    for name, text in (("a.txt", "one\n"), ("b.txt", "b\n"), ("src/deep/one.c", "1\n"),
+                       ("src/two.c", "2\n"),
                        ("lib/l.c", "l\n"), (".env", "secret\n"), ("Makefile", "all:\n")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -334,7 +341,8 @@ def test_the_host_is_written_by_apply_only(env):
     view(box, folder)
     (folder / "b.new").write_text("host\n")
     os.rename(folder / "b.new", folder / "b.txt")
-    box.guest(f"cd '{folder}'; for i in $(seq 60); do grep -s host b.txt && exit; sleep 1; done; exit 1")
+    box.guest(
+        f"cd '{folder}'; for i in $(seq 60); do grep -s host b.txt && exit; sleep 1; done; exit 1")
     before = tree(folder)
     untouched = view(box, folder)
     box.guest(

@@ -43,11 +43,13 @@ while True:
     while not os.path.exists(f"ask-{n}"):
         time.sleep(0.1)
     try:
-        said = urllib.request.urlopen(f"https://HOST/after-{n}", timeout=60, context=context).read().decode()
+        url = f"https://HOST/after-{n}"
+        said = urllib.request.urlopen(url, timeout=60, context=context).read().decode()
     except Exception as e:
         said = repr(e)
     with open(f"said-{n}.new", "w") as f:
-        json.dump({"said": said, "pid": os.getpid(), "random": os.urandom(16).hex(), "time": time.time(), "cwd": os.getcwd()}, f)
+        json.dump({"said": said, "pid": os.getpid(), "random": os.urandom(16).hex(),
+                   "time": time.time(), "cwd": os.getcwd()}, f)
     os.rename(f"said-{n}.new", f"said-{n}")
 """.replace("HOST", HOST)
 
@@ -387,7 +389,8 @@ def test_an_update_before_it_loses_nothing(box):
     assert resume(box, "nproc") == "1"
     box.env.sbx("update", box.name, "--memory", "1g", "--cpus", "2", "--accel", "kvm")
     said = box.env.sbx("stop", "--suspend", box.name, check=False)
-    assert said.returncode != 0 and "--accel was changed" in said.stderr and f"try: sbx stop {box.name}" in said.stderr, said.stderr
+    assert (said.returncode != 0 and "--accel was changed" in said.stderr
+            and f"try: sbx stop {box.name}" in said.stderr), said.stderr
     assert box.info()["status"] == "running"
     box.env.sbx("update", box.name, "--accel", box.env.env["SBX_ACCEL"])
     box.stop()

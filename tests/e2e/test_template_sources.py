@@ -363,7 +363,8 @@ def test_too_large_is_refused_before_the_disk_is_full(home):
 
 def test_images_that_cannot_work_are_refused_with_a_reason(home):
     assert "no shell /bin/sh" in home.refused(Image().layer([entry("app", b"x", 0o755)]))
-    assert "its architecture is 's390x'" in home.refused(Image(architecture="s390x").layer(busybox()))
+    assert "its architecture is 's390x'" in home.refused(
+        Image(architecture="s390x").layer(busybox()))
     assert "agent is root" in home.refused(
         Image().layer(busybox(entry("etc/passwd", b"agent:x:0:0::/root:/bin/sh\n"))))
     assert "cannot download" in home.refused(broken_layer(home))
@@ -426,8 +427,10 @@ def test_a_sandbox_of_a_small_image_works(home):
 REFERENCE = """# syntax=docker/dockerfile:1
 FROM docker/sandbox-templates:shell-docker
 USER root
-RUN printf '#!/bin/sh\\necho from the tool\\n' >/usr/local/bin/mytool && chmod 755 /usr/local/bin/mytool \\
- && ln /usr/local/bin/mytool /usr/local/bin/same && rm /usr/bin/zip && rm -r /etc/skel && mkdir /etc/skel && touch /etc/skel/new
+RUN printf '#!/bin/sh\\necho from the tool\\n' >/usr/local/bin/mytool \\
+ && chmod 755 /usr/local/bin/mytool \\
+ && ln /usr/local/bin/mytool /usr/local/bin/same && rm /usr/bin/zip && rm -r /etc/skel \\
+ && mkdir /etc/skel && touch /etc/skel/new
 USER agent
 ENV GREETING="hello \\"you\\"" PATH=$PATH:/opt/mine
 COPY --chown=agent notes.txt /home/agent/notes.txt
@@ -521,7 +524,8 @@ def test_long_an_image_of_its_own_is_taken_out_of_the_sandbox(home):
     """FROM something that is no template: the result leaves as a file and goes the way of any
     image."""
     done = build_file(home,
-                      'FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\nENV A="b c"\n', "alone")
+                      'FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n'
+                      'ENV A="b c"\n', "alone")
     assert done.returncode == 0, done.stderr
     made = home.manifest("alone")
     assert made["kind"] == "dockerfile" and made[

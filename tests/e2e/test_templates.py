@@ -132,7 +132,8 @@ def test_qemu_has_none_of_the_saved_layers(own, first):
 
 def test_two_saves_of_a_running_sandbox_boot_and_prove_is_green(own, first):
     """For the sandbox that was saved twice, and for another one, which has no workspace."""
-    probes = "host/disks,host/file-modes,kernel/qemu-files,kernel/qemu-disks,files/disks-of-others,kernel/helpers,kernel/jail-virtiofsd-root"
+    probes = ("host/disks,host/file-modes,kernel/qemu-files,kernel/qemu-disks,"
+              "files/disks-of-others,kernel/helpers,kernel/jail-virtiofsd-root")
     third = own.create("third", flags=("--template", "twice"))
     assert third.guest("tool") == "it is there"
     for name, skipped in (("first", []), ("third", ["kernel/jail-virtiofsd-root"])):
@@ -399,4 +400,5 @@ def test_a_flipped_byte_is_refused_at_the_start(own, first):
     with open(layer, "r+b") as f:
         f.truncate(layer.stat().st_size // 2)
     done = own.sbx("create", "shell", "--name", "no", "--template", "brittle", check=False)
-    assert done.returncode == 1 and "original size" in done.stderr and "sbx template rm brittle" in done.stderr
+    assert (done.returncode == 1 and "original size" in done.stderr
+            and "sbx template rm brittle" in done.stderr)

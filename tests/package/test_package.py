@@ -256,7 +256,8 @@ def test_diagnose_names_the_next_command(bare):
 
 def test_home_is_refused_with_a_way(bare):
     done = bare.user("sbx run shell")
-    assert done.returncode == 125 and "refusing to share '/home/me'" in done.stdout and "mkdir -p ~/project" in done.stdout
+    assert (done.returncode == 125 and "refusing to share '/home/me'" in done.stdout
+            and "mkdir -p ~/project" in done.stdout)
 
 
 def test_first_run_without_a_terminal(bare):
@@ -308,7 +309,8 @@ def test_questions_on_a_terminal(bare):
 
 
 def test_a_missing_program_is_named_with_its_package(bare):
-    gone = "mv /usr/bin/mmdebstrap /usr/bin/mmdebstrap.away; trap 'mv /usr/bin/mmdebstrap.away /usr/bin/mmdebstrap' EXIT"
+    gone = ("mv /usr/bin/mmdebstrap /usr/bin/mmdebstrap.away; "
+            "trap 'mv /usr/bin/mmdebstrap.away /usr/bin/mmdebstrap' EXIT")
     done = bare.as_root(f"{gone}; su - me -c 'sbx template build'; su - me -c 'sbx diagnose'")
     assert done.stdout.count("sudo apt-get install mmdebstrap") == 2, done.stdout
     assert not CRASH.search(done.stdout)

@@ -158,7 +158,8 @@ class World:
             return done.returncode, json.loads(done.stdout), took
         except ValueError:
             raise AssertionError(
-                f"sbx prove {args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}") from None
+                f"sbx prove {args} ended with {done.returncode}\n{done.stdout}\n"
+                f"{done.stderr}") from None
 
     def red(self, *args, **kwargs):
         """Returns id -> reason of failed probes; checks the exit status. A probe that an event

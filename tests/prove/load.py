@@ -31,7 +31,8 @@ while (done < least or not os.path.exists("stop")) and len(wrong) < 20:
     turn += 1
     straight = turn % 2
     try:
-        c = http.client.HTTPConnection(name, 80, timeout=60) if straight else http.client.HTTPConnection("gateway.docker.internal", 3128, timeout=60)
+        to = (name, 80) if straight else ("gateway.docker.internal", 3128)
+        c = http.client.HTTPConnection(*to, timeout=60)
         for _ in range(50):
             begin = time.monotonic()
             c.request("GET", "/" if straight else f"http://{name}/", headers={"Host": name})

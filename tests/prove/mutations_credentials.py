@@ -263,17 +263,24 @@ MUTATIONS = [
              guest="echo 'export ANTHROPIC_API_KEY=sk-ant-of-somebody' >>/home/agent/.profile",
              undo_guest="sed -i '/sk-ant-of-somebody/d' /home/agent/.profile"),
     Mutation(red=names("docker-login"),
-             guest="mkdir -p ~root/.docker; cp ~root/.docker/config.json /run/docker-config.was 2>/dev/null; "
+             guest="mkdir -p ~root/.docker; cp ~root/.docker/config.json /run/docker-config.was "
+                   "2>/dev/null; "
              "echo '{\"auths\":{\"registry.test\":{\"auth\":\"dXNlcjpwYXNzd29yZA==\"}}}' >~root/.docker/config.json",
-             undo_guest="if [ -f /run/docker-config.was ]; then mv /run/docker-config.was ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
+             undo_guest="if [ -f /run/docker-config.was ]; then mv /run/docker-config.was "
+                        "~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
     Mutation(red=names("git-helpers"),
              guest="HOME=/root git config --global credential.helper store",
              undo_guest="HOME=/root git config --global --unset credential.helper"),
     Mutation(red=names("agent-configs"),
-             guest="mkdir -p /home/agent/.codex; echo '{\"OPENAI_API_KEY\":\"sk-proj-abcdefghijklmnopqrstuvwxyz0123\"}' >/home/agent/.codex/left.json",
-             undo_guest="rm -f /home/agent/.codex/left.json; rmdir /home/agent/.codex 2>/dev/null; :"),
+             guest="mkdir -p /home/agent/.codex; "
+                   "echo '{\"OPENAI_API_KEY\":\"sk-proj-abcdefghijklmnopqrstuvwxyz0123\"}' "
+                   ">/home/agent/.codex/left.json",
+             undo_guest="rm -f /home/agent/.codex/left.json; "
+                        "rmdir /home/agent/.codex 2>/dev/null; :"),
     Mutation(red=names("ca-key"),
-             guest="printf -- '-----BEGIN PRIVATE KEY-----\\nMIGHAgEAMBMGByq\\n-----END PRIVATE KEY-----\\n' >/run/sbx/ca.key", undo_guest="rm -f /run/sbx/ca.key"),
+             guest="printf -- '-----BEGIN PRIVATE KEY-----\\nMIGHAgEAMBMGByq\\n"
+                   "-----END PRIVATE KEY-----\\n' >/run/sbx/ca.key",
+             undo_guest="rm -f /run/sbx/ca.key"),
     Mutation(red=names("request-works"), guest=LIE, undo_guest="rm -f /usr/local/bin/curl"),
     # on the host
     Mutation(red=names("workspace", "memory"),

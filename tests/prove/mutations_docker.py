@@ -19,7 +19,10 @@ LIE = """
 cat >/usr/local/bin/curl <<'END'
 #!/bin/sh
 case $* in
-*docker.sock*) echo '{"ID":"0000","KernelVersion":"0.0.0-of-the-host","DockerRootDir":"/root","ServerVersion":"1"}' ;;
+*docker.sock*)
+	printf '{"ID":"0000","KernelVersion":"0.0.0-of-the-host",'
+	echo '"DockerRootDir":"/root","ServerVersion":"1"}'
+	;;
 *) exec /usr/bin/curl "$@" ;;
 esac
 END
@@ -30,7 +33,8 @@ ANSWER = ANSWER_UDP + """
 nft add chain inet prove_hole in '{ type nat hook prerouting priority -150; }'
 nft add rule inet prove_hole in iifname docker0 udp dport != 53 dnat ip to 198.18.0.1:5999
 """
-STOP_ANSWER = "nft delete table inet prove_hole; kill $(cat /run/prove-hole.pid); rm /run/prove-hole.*"
+STOP_ANSWER = (
+    "nft delete table inet prove_hole; kill $(cat /run/prove-hole.pid); rm /run/prove-hole.*")
 
 
 def open_lan(ctx):
@@ -78,12 +82,16 @@ MUTATIONS = [
     Mutation(red=ids("privileged-raw"), guest="ip addr add 192.0.2.22/32 dev lo",
              undo_guest="ip addr del 192.0.2.22/32 dev lo"),
     Mutation(red=ids("ca"), # its containers got the CA at creation
-             guest="rm -rf /run/sbx-dock; cp -p /run/sbx/ca.pem /run/prove-ca && echo '# PRIVATE KEY' >>/run/sbx/ca.pem",
+             guest="rm -rf /run/sbx-dock; cp -p /run/sbx/ca.pem /run/prove-ca && "
+                   "echo '# PRIVATE KEY' >>/run/sbx/ca.pem",
              undo_guest="rm -rf /run/sbx-dock; cp -p /run/prove-ca /run/sbx/ca.pem"),
     Mutation(red=ids("proxy-variables"), # its containers got their environment at creation
-             guest="rm -rf /run/sbx-dock; mkdir -p ~root/.docker; cp -p ~root/.docker/config.json /run/prove-docker 2>/dev/null; "
+             guest="rm -rf /run/sbx-dock; mkdir -p ~root/.docker; "
+                   "cp -p ~root/.docker/config.json /run/prove-docker 2>/dev/null; "
                    "echo '{\"proxies\":{\"default\":{\"httpProxy\":\"http://gateway.docker.internal:3128\"}}}' >~root/.docker/config.json",
-             undo_guest="rm -rf /run/sbx-dock; if [ -f /run/prove-docker ]; then mv /run/prove-docker ~root/.docker/config.json; else rm -f ~root/.docker/config.json; fi"),
+             undo_guest="rm -rf /run/sbx-dock; if [ -f /run/prove-docker ]; "
+                        "then mv /run/prove-docker ~root/.docker/config.json; "
+                        "else rm -f ~root/.docker/config.json; fi"),
     Mutation(red=ids("pull"), allow=("dock-pull-*.invalid",)),
     Mutation(red=ids("own-daemon", "data-root"), guest=LIE, undo_guest="rm /usr/local/bin/curl"),
     Mutation(red=ids("host-pid"), guest=STRANGER,

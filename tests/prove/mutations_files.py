@@ -33,11 +33,13 @@ open_folder() {
 	(cd "$new" && eval "$2") && mount --rbind "$new" "$1"
 }
 share=/run/sbx/workspaces/share
-work=$(awk '$3 == "virtiofs" && $2 !~ "^/run/" && $4 ~ /^rw/ && $1 == "none" { print $2; exit }' /proc/mounts)
+work=$(awk '$3 == "virtiofs" && $2 !~ "^/run/" && $4 ~ /^rw/ && $1 == "none" { print $2; exit }' \
+	/proc/mounts)
 """
 CLOSE = r"""
 share=/run/sbx/workspaces/share
-work=$(awk '$3 == "virtiofs" && $2 !~ "^/run/" && $4 ~ /^rw/ && $1 == "none" { print $2; exit }' /proc/mounts)
+work=$(awk '$3 == "virtiofs" && $2 !~ "^/run/" && $4 ~ /^rw/ && $1 == "none" { print $2; exit }' \
+	/proc/mounts)
 """
 
 
@@ -175,7 +177,8 @@ def make_link_a_file(ctx):
 
 def shadow_of_host():
     st = pathlib.Path("/etc/shadow").stat()
-    return f"truncate -s {st.st_size} /run/shadow && touch -d @{int(st.st_mtime)} /run/shadow && mount --bind /run/shadow /etc/shadow"
+    return (f"truncate -s {st.st_size} /run/shadow && touch -d @{int(st.st_mtime)} /run/shadow && "
+            "mount --bind /run/shadow /etc/shadow")
 
 
 RO = tuple(f"files/ro-{n}"
@@ -226,21 +229,25 @@ MUTATIONS = [
              undo_guest=f"umount -l '{HOME}'"),
     Mutation(red=("files/parents", "files/siblings"),
              guest=OPEN
-             + "open_folder \"${work%/*}\" 'mkdir proved second proved-ro second-ro other 2>/dev/null; :'",
+             + "open_folder \"${work%/*}\" 'mkdir proved second proved-ro second-ro other "
+               "2>/dev/null; :'",
              undo_guest=CLOSE
              + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
     Mutation(red=("files/system-files",), guest=shadow_of_host(), undo_guest="umount /etc/shadow"),
     Mutation(red=("files/sbx-folders",), host=show_folders, undo_host=hide_folders),
     Mutation(red=("files/block-devices",),
-             guest="mkdir -p /run/block/vdz/device && echo 2048 >/run/block/vdz/size && cp -a /sys/block/vd? /run/block/ && mount --bind /run/block /sys/block",
+             guest="mkdir -p /run/block/vdz/device && echo 2048 >/run/block/vdz/size && "
+                   "cp -a /sys/block/vd? /run/block/ && mount --bind /run/block /sys/block",
              undo_guest="umount /sys/block && rm -rf /run/block"),
     Mutation(red=("files/other-share-kinds", "files/unknown-shares"),
-             guest="mkdir -p /run/virtio/virtio8 /run/virtio/virtio9 && cp -a /sys/bus/virtio/devices/virtio? /run/virtio/ 2>/dev/null; "
+             guest="mkdir -p /run/virtio/virtio8 /run/virtio/virtio9 && "
+                   "cp -a /sys/bus/virtio/devices/virtio? /run/virtio/ 2>/dev/null; "
                    "echo 0x001a >/run/virtio/virtio8/device && echo 0x0009 >/run/virtio/virtio9/device && mount --bind /run/virtio /sys/bus/virtio/devices",
              undo_guest="umount /sys/bus/virtio/devices && rm -rf /run/virtio"),
     Mutation(red=("files/dax",),
              # the last capability of the first virtio device becomes a region of shared memory
-             guest="for at in /sys/bus/pci/devices/*; do [ \"$(cat $at/vendor)\" != 0x1af4 ] || break; done; cp $at/config /run/config && "
+             guest="for at in /sys/bus/pci/devices/*; do [ \"$(cat $at/vendor)\" != 0x1af4 ] || "
+                   "break; done; cp $at/config /run/config && "
                    "p=$(od -An -t u1 -j 52 -N 1 /run/config | tr -d ' ') && while n=$(od -An -t u1 -j $p -N 1 /run/config | tr -d ' ') && [ $n != 9 ]; do "
                    "p=$(od -An -t u1 -j $((p + 1)) -N 1 /run/config | tr -d ' '); done && printf '\\010' | dd of=/run/config bs=1 seek=$((p + 3)) conv=notrunc 2>/dev/null && "
                    "echo $at/config >/run/config.at && mount --bind /run/config $at/config",
@@ -251,7 +258,9 @@ MUTATIONS = [
     Mutation(red=("files/links-absolute", "files/links-relative", "files/links-write",
                   "files/links-race", "files/dot-dot", "files/proc-roots"),
              guest=OPEN
-             + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && echo flag >flag-$n/file; done'",
+             + "open_folder \"${work%/*}\" 'for n in absolute relative dots proc; "
+               "do echo flag >flag-$n; done; for n in write race; do mkdir flag-$n && "
+               "echo flag >flag-$n/file; done'",
              undo_guest=CLOSE
              + "umount -l \"${work%/*}\" || :  # the raw session may have taken it down"),
     Mutation(red=("files/planted-page",), hole="files-planted-page"),

@@ -158,14 +158,16 @@ LINK = "src/keeper/link/sbxd_link.c"
 LISTEN = """	{
 		struct sockaddr in = {.sa_family = AF_INET, .sa_data = {0, 0, 127, 0, 0, 1}};
 		struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = "\\0sbx-planted"};
-		int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		int abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		(void)!bind(tcp, &in, sizeof(in));
 		(void)!listen(tcp, 1);
 		(void)!bind(udp, &in, sizeof(in));
 		(void)snprintf(un.sun_path + 1, 32, "sbx-planted-%d", getpid());
-		(void)!bind(abstract, (struct sockaddr *)&un, sizeof(sa_family_t) + 1 + strlen(un.sun_path + 1));
+		(void)!bind(abstract, (struct sockaddr *)&un,
+			    sizeof(sa_family_t) + 1 + strlen(un.sun_path + 1));
 		(void)!listen(abstract, 1);
 	}
 """
@@ -222,4 +224,5 @@ MUTATIONS += [
 ]
 MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c",
                    "\tr = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
-                   '\tr = str_starts(ask->host, "record-") ? 0 : record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]
+                   '\tr = str_starts(ask->host, "record-") ? 0 : record_gate(g, ask, path, '
+                   'j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]

@@ -69,7 +69,10 @@ def unlink_top(ctx):
 GUEST = [
     Mutation(red=("kernel/qemu-disks",), host=link_top, undo_host=unlink_top),
     Mutation(red=("kernel/own-kernel",),
-             guest="printf '#!/bin/sh\\n[ \"$1\" = -r ] && exec echo 5.4.0-host\\nexec /run/mutation-uname-real \"$@\"\\n' >/run/mutation-uname; chmod 755 /run/mutation-uname; cp /usr/bin/uname /run/mutation-uname-real; mount --bind /run/mutation-uname /usr/bin/uname",
+             guest="printf '#!/bin/sh\\n[ \"$1\" = -r ] && exec echo 5.4.0-host\\n"
+                   "exec /run/mutation-uname-real \"$@\"\\n' >/run/mutation-uname; "
+                   "chmod 755 /run/mutation-uname; cp /usr/bin/uname /run/mutation-uname-real; "
+                   "mount --bind /run/mutation-uname /usr/bin/uname",
              undo_guest="umount /usr/bin/uname; rm -f /run/mutation-uname*"),
     Mutation(red=("kernel/boot-id",),
              host=show_host_file("/proc/sys/kernel/random/boot_id", "boot-id"),
@@ -86,19 +89,29 @@ GUEST = [
     cover("/proc/meminfo", "MemTotal: 99999999 kB", ("kernel/memory",)),
     cover("/proc/cmdline", "console=hvc0 host=secret", ("kernel/boot-arguments",)),
     Mutation(red=("kernel/host-processes",),
-             guest="sh -c 'sleep 1200; :' sbx-prove-marker >/dev/null 2>&1 & echo $! >/run/mutation-marker", undo_guest="p=$(cat /run/mutation-marker); kill $p $(cat /proc/$p/task/$p/children); rm /run/mutation-marker"),
+             guest="sh -c 'sleep 1200; :' sbx-prove-marker >/dev/null 2>&1 & echo $! "
+                   ">/run/mutation-marker", undo_guest="p=$(cat /run/mutation-marker); "
+                                                       "kill $p $(cat /proc/$p/task/$p/children); "
+                                                       "rm /run/mutation-marker"),
     Mutation(red=("kernel/own-processes",),
-             guest="cp /usr/bin/sleep /run/sbxd; /run/sbxd 1200 >/dev/null 2>&1 & echo $! >/run/mutation-sbxd", undo_guest="kill $(cat /run/mutation-sbxd); rm /run/mutation-sbxd /run/sbxd"),
+             guest="cp /usr/bin/sleep /run/sbxd; /run/sbxd 1200 >/dev/null 2>&1 & echo $! "
+                   ">/run/mutation-sbxd",
+             undo_guest="kill $(cat /run/mutation-sbxd); rm /run/mutation-sbxd /run/sbxd"),
     Mutation(red=("kernel/host-socket-abstract",), **listen_in_guest("@sbx-prove-socket")),
     Mutation(red=("kernel/host-socket-file",), **listen_in_guest("/tmp/sbx-prove.sock")),
     Mutation(red=("kernel/desktop-sockets",),
-             guest="mkdir -p /run/user/1000 && python3 -c 'import os, stat; os.mknod(\"/run/user/1000/bus\", 0o600 | stat.S_IFSOCK)'", undo_guest="rm /run/user/1000/bus"),
+             guest="mkdir -p /run/user/1000 && python3 -c 'import os, stat; "
+                   "os.mknod(\"/run/user/1000/bus\", 0o600 | stat.S_IFSOCK)'",
+             undo_guest="rm /run/user/1000/bus"),
     node("/dev/bus/usb", ("kernel/no-usb",)),
     node("/dev/snd", ("kernel/no-display",)),
     node("/dev/ttyS0", ("kernel/no-old-devices",), "c 4 64"),
     node("/dev/pmem0", ("kernel/no-shared-memory",)),
     Mutation(red=("kernel/wire-ports",),
-             guest="mkdir -p /run/mutation-ports/a; echo org.qemu.guest_agent.0 >/run/mutation-ports/a/name; mount --bind /run/mutation-ports /sys/class/virtio-ports", undo_guest="umount /sys/class/virtio-ports; rm -r /run/mutation-ports"),
+             guest="mkdir -p /run/mutation-ports/a; echo org.qemu.guest_agent.0 "
+                   ">/run/mutation-ports/a/name; mount --bind /run/mutation-ports "
+                   "/sys/class/virtio-ports",
+             undo_guest="umount /sys/class/virtio-ports; rm -r /run/mutation-ports"),
 ]
 
 # possible only in another build; all of them are combined
@@ -123,9 +136,12 @@ IN_THE_BUILD = [
          'add2(a, "-device", "vmgenid,guid=auto");\n\tadd2(a, "-device", "pci-testdev");',
          ("kernel/pci-devices",)),
     hole("extra-option", ARGS, 'add2(a, "-display", "none");',
-         'add2(a, "-display", "none");\n\tadd2(a, "-fw_cfg", "name=opt/org.example.key,string=secret");', ("kernel/qemu-options",)),
+         'add2(a, "-display", "none");\n'
+         '\tadd2(a, "-fw_cfg", "name=opt/org.example.key,string=secret");',
+         ("kernel/qemu-options",)),
     hole("extra-file", ARGS, "add_fd(a, qmp_fd, ARGS_FD_QMP);",
-         'add_fd(a, qmp_fd, ARGS_FD_QMP);\n\textern int open(const char *path, int flags, ...);\n\n\tadd_fd(a, open("/etc/passwd", 0), (enum args_fd)90);', ("kernel/qemu-files",)),
+         'add_fd(a, qmp_fd, ARGS_FD_QMP);\n\textern int open(const char *path, int flags, ...);\n'
+         '\n\tadd_fd(a, open("/etc/passwd", 0), (enum args_fd)90);', ("kernel/qemu-files",)),
     # after the spawner's check, which rejects a writable template
     hole("base-writable", JAIL, "(m->flags & JAIL_MOUNT_RW ? TREE_RW : 0)",
          '(m->flags & JAIL_MOUNT_RW || strncmp(m->to, "/disk/", 6) == 0 ? TREE_RW : 0)',
@@ -165,10 +181,14 @@ IN_THE_BUILD = [
     hole("address-space", JAIL, "if (r == 0 && row->limit.as)", "if (r == 0 && row->limit.as == 1)",
          ("kernel/address-space",)),
     hole("root", JAIL, "int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;",
-         'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n\tif (r == 0)\n\t\tr = bind_mount(&(const struct jail_plan){0}, root, &(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);', each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
+         'int r = s->row->dev_null ? bind_mount(p, root, &jail_dev_null, err) : 0;\n\n'
+         '\tif (r == 0)\n\t\tr = bind_mount(&(const struct jail_plan){0}, root, '
+         '&(const struct jail_mount){"/etc/passwd", "/etc/passwd", 0}, err);',
+         each("root", ("qemu", "edge", "egress")) + ("kernel/jail-template",)),
     hole("share-root", "lib/vm/share/scaffold.c", "	r = tree_set_readonly(source);\n",
          '	int other, place2, extra = open("/etc", O_PATH | O_CLOEXEC);\n\n	if (tree_clone(extra, 0, &other) < 0 || tree_place(source, "/etc", true, 0555, &place2, err) < 0 || tree_attach(other, place2) < 0)\n'
-         '		return -EIO;\n	r = tree_set_readonly(source);\n', each("root", ("virtiofsd",))),
+         '		return -EIO;\n	r = tree_set_readonly(source);\n',
+         each("root", ("virtiofsd",))),
     hole("dumpable", SEAL, "prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || ", "",
          each("closed", ("edge", "egress")) + ("kernel/jail-guard", "kernel/jail-hide",
                                                "kernel/jail-vault", "kernel/jail-origin",

@@ -141,7 +141,8 @@ table inet prove_hole {
 	chain out {
 		type nat hook output priority -150
 		meta nfproto ipv4 udp dport != 53 ip daddr != 127.0.0.0/8 dnat ip to 198.18.0.1:5999
-		meta nfproto ipv6 udp dport != 53 ip6 daddr != ::1 dnat ip6 to [fd5b:7862:19d3:1::1]:5999
+		meta nfproto ipv6 udp dport != 53 ip6 daddr != ::1 \
+			dnat ip6 to [fd5b:7862:19d3:1::1]:5999
 	}
 }
 END
@@ -150,8 +151,10 @@ sleep 2
 # An address of the guest itself is not a foreign one, but it answers.
 ANSWER_IP = "ip addr add 192.0.2.11/32 dev lo\nip addr add 2001:db8::11/128 dev lo\n"
 ANSWER_ARP = """
-ip netns add prove_hole && ip link add prove_h0 type veth peer name prove_h1 && ip link set prove_h1 netns prove_hole
-ip link set prove_h0 up && ip -n prove_hole link set prove_h1 up && ip -n prove_hole addr add 192.0.2.11/24 dev prove_h1
+ip netns add prove_hole && ip link add prove_h0 type veth peer name prove_h1 &&
+	ip link set prove_h1 netns prove_hole
+ip link set prove_h0 up && ip -n prove_hole link set prove_h1 up &&
+	ip -n prove_hole addr add 192.0.2.11/24 dev prove_h1
 sleep 1
 """
 ANSWER_VSOCK = """
@@ -226,7 +229,8 @@ MUTATIONS = [
     Mutation(red=ids("allowed-port-22", "allowed-port-25", "allowed-port-9999"), host=open_ports,
              undo_host=close_ports),
     Mutation(red=ids(*UDP), guest=ANSWER_UDP,
-             undo_guest="nft delete table inet prove_hole; kill $(cat /run/prove-hole.pid); rm /run/prove-hole.*"),
+             undo_guest="nft delete table inet prove_hole; kill $(cat /run/prove-hole.pid); "
+                        "rm /run/prove-hole.*"),
     Mutation(red=ids(*IP), guest=ANSWER_IP,
              undo_guest="ip addr del 192.0.2.11/32 dev lo; ip addr del 2001:db8::11/128 dev lo"),
     Mutation(red=ids("packet-socket", "xdp-socket"), guest=ANSWER_ARP,

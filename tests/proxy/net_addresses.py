@@ -21,10 +21,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
 import rig  # noqa: E402
 
-FORBIDDEN = """127.0.0.1 127.0.0.53 127.255.255.254 10.0.0.1 10.255.255.254 172.16.0.1 172.31.255.254 192.168.0.1 192.168.255.254
-169.254.169.254 169.254.170.2 169.254.0.1 100.64.0.1 100.100.100.200 100.127.255.254 0.0.0.0 0.1.2.3 224.0.0.1 239.255.255.250
-240.0.0.1 255.255.255.255 198.18.0.1 198.19.255.254 192.0.2.1 198.51.100.1 203.0.113.1 192.0.0.8 168.63.129.16
-::1 :: fe80::1 fe80::a9fe:a9fe fc00::1 fd00:ec2::254 fd5b:7862:19d3:1::1 ff02::1 ff05::2 fec0::1 2001:db8::1 100::1""".split()
+FORBIDDEN = """127.0.0.1 127.0.0.53 127.255.255.254 10.0.0.1 10.255.255.254 172.16.0.1
+172.31.255.254 192.168.0.1 192.168.255.254 169.254.169.254 169.254.170.2 169.254.0.1
+100.64.0.1 100.100.100.200 100.127.255.254 0.0.0.0 0.1.2.3 224.0.0.1 239.255.255.250 240.0.0.1
+255.255.255.255 198.18.0.1 198.19.255.254 192.0.2.1 198.51.100.1 203.0.113.1 192.0.0.8
+168.63.129.16 ::1 :: fe80::1 fe80::a9fe:a9fe fc00::1 fd00:ec2::254 fd5b:7862:19d3:1::1 ff02::1
+ff05::2 fec0::1 2001:db8::1 100::1""".split()
 PUBLIC = "93.184.216.34"
 WIDE = {ord(str(d)): 0xff10 + d for d in range(10)}
 CIRCLED = {ord(str(d)): 0x2460 + d - 1 for d in range(1, 10)}
@@ -112,7 +114,8 @@ def try_url(box, text, port):
     with box.proxy() as stream:
         target = f"{text}:{port}" if port != 80 else text
         stream.send(
-            f"GET http://{target}/latest/ HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
+            f"GET http://{target}/latest/ HTTP/1.1\r\nHost: {target}\r\n"
+            "Connection: close\r\n\r\n".encode())
         return status(stream.until(b"\r\n\r\n"))
 
 
@@ -161,8 +164,8 @@ def run(n, seed):
         seconds, counted, stats = time.time() - started, rig.packets(), box.stats()
         control = try_connect(box, PUBLIC, 8080)
         after = rig.packets()
-    control = control == 200 and after["syn"] > counted["syn"] and sum(x.count
-                                                                       for x in listeners) == count + 1
+    control = (control == 200 and after["syn"] > counted["syn"]
+               and sum(x.count for x in listeners) == count + 1)
     ok = not bad and counted["syn"] == 0 and control and stats["edge"]["starts"] == 1 and stats[
         "egress"]["starts"] == 1
     return {"id": "forbidden-addresses", "ok": ok, "spellings": n, "addresses": len(FORBIDDEN),

@@ -30,7 +30,8 @@ class Origin:
     """Sends or takes so many bytes, and may stop in between. The first byte says which."""
 
     def __init__(self, total, pause):
-        self.total, self.pause, self.hash, self.got, self.pausing = total, pause, hashlib.sha256(), 0, threading.Event()
+        self.total, self.pause, self.got = total, pause, 0
+        self.hash, self.pausing = hashlib.sha256(), threading.Event()
         self.block = os.urandom(1 << 20)
         self.done = threading.Event()
 

@@ -208,7 +208,8 @@ def check_failures(box):
 def check_early_answer(box):
     stream = box.proxy()
     stream.send(
-        f"PUT http://{HOST}/refuse HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {LARGE}\r\n\r\n".encode() + BLOCK)
+        f"PUT http://{HOST}/refuse HTTP/1.1\r\nHost: {HOST}\r\n"
+        f"Content-Length: {LARGE}\r\n\r\n".encode() + BLOCK)
     got = stream.rest()
     assert got.startswith(b"HTTP/1.1 413 ") and got.endswith(b"\r\n\r\nno"), got[:200]
 

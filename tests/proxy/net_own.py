@@ -18,7 +18,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
 import rig  # noqa: E402
 
-OWN4, OWN6, HIDDEN, ROUTED, LAN, PUBLIC = "93.184.216.34", "2a00:1:2:3::99", "93.184.218.1", "93.184.219.1", "93.184.217.9", "8.8.8.8"
+OWN4, OWN6, HIDDEN = "93.184.216.34", "2a00:1:2:3::99", "93.184.218.1"
+ROUTED, LAN, PUBLIC = "93.184.219.1", "93.184.217.9", "8.8.8.8"
 PORT = 5432
 SETUP = (f"ip addr add {OWN4}/32 dev lo", f"ip addr add {OWN6}/128 dev lo",
          f"ip route add local {HIDDEN}/32 dev lo",

@@ -26,7 +26,8 @@ import credlab  # noqa: E402
 import sigv4_server  # noqa: E402
 from rig import CredRig  # noqa: E402
 
-API, RPC, S3, BUCKET = "api.test", "rpc.api.test", "s3.us-east-1.amazonaws.com", "lab.s3.us-east-1.amazonaws.com"
+API, RPC = "api.test", "rpc.api.test"
+S3, BUCKET = "s3.us-east-1.amazonaws.com", "lab.s3.us-east-1.amazonaws.com"
 TOKEN, SENTINEL = "lab-" + secrets.token_hex(20), "lab-proxy-managed-0"
 # the shapes that AWS's own keys have
 KEY_ID, SECRET = "AKIA" + "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
@@ -123,7 +124,8 @@ import java.net.http.*;
 class Client {
     public static void main(String[] a) throws Exception {
         var client = HttpClient.newBuilder().version(HttpClient.Version.valueOf(a[1])).build();
-        var post = HttpRequest.newBuilder(URI.create(a[0])).header("Authorization", "Bearer " + System.getenv("LAB_TOKEN"))
+        var post = HttpRequest.newBuilder(URI.create(a[0]))
+            .header("Authorization", "Bearer " + System.getenv("LAB_TOKEN"))
             .POST(HttpRequest.BodyPublishers.ofString("x".repeat(200000))).build();
         var get = HttpRequest.newBuilder(URI.create(a[0])).build();
         for (var request : new HttpRequest[] {post, get}) {
@@ -160,7 +162,9 @@ func main() {
 		method := "GET"
 		if body != "" { method = "POST" }
 		request, _ := http.NewRequest(method, os.Args[1], strings.NewReader(body))
-		if body != "" { request.Header.Set("Authorization", "Bearer " + os.Getenv("LAB_TOKEN")) }
+		if body != "" {
+			request.Header.Set("Authorization", "Bearer " + os.Getenv("LAB_TOKEN"))
+		}
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil { fmt.Fprintln(os.Stderr, err); os.Exit(1) }
 		text, _ := io.ReadAll(answer.Body)
@@ -271,7 +275,10 @@ def signed_chunks(key_id, secret, pieces, kind):
                                            sigv4_server.EMPTY,
                                            hashlib.sha256(piece).hexdigest()))).hex()
         body += f"{len(piece):x};chunk-signature={last}\r\n".encode() + piece + (b"\r\n" if piece
-                                                                                 or not kind.endswith("TRAILER") else b"")
+                                                                                 or
+                                                                                 not kind.endswith(
+                                                                                     "TRAILER")
+                                                                                 else b"")
     if kind.endswith("TRAILER"):
         total = base64.b64encode(hashlib.sha256(data).digest()).decode()
         digest = hashlib.sha256(f"{trailer}:{total}\n".encode()).hexdigest()

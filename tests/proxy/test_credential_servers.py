@@ -102,7 +102,8 @@ def presign(key, secret, path, method="GET", seconds=300):
     k = ("AWS4" + secret).encode()
     for part in (day, "us-east-1", "s3", "aws4_request"):
         k = hmac.new(k, part.encode(), hashlib.sha256).digest()
-    return f"https://{S3}{path}?{text}&X-Amz-Signature={hmac.new(k, what.encode(), hashlib.sha256).hexdigest()}"
+    signature = hmac.new(k, what.encode(), hashlib.sha256).hexdigest()
+    return f"https://{S3}{path}?{text}&X-Amz-Signature={signature}"
 
 
 def test_a_presigned_address_by_sentinels_works(rig, tmp_path):

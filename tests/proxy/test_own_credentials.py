@@ -19,7 +19,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "rigs"), str(HERE.parent / "rigs/la
 import credlab  # noqa: E402
 from rig import CredRig  # noqa: E402
 
-MODEL, OTHER, COPILOT, FORGE = "api.anthropic.com", "api.openai.com", "api.githubcopilot.com", "api.github.com"
+MODEL, OTHER = "api.anthropic.com", "api.openai.com"
+COPILOT, FORGE = "api.githubcopilot.com", "api.github.com"
 LOGIN = "console.anthropic.com"
 THIEF = "sk-ant-api03-thief" + secrets.token_hex(16)
 PLACEHOLDER = "sk-ant-api03-proxy-managed-" + "0" * 79 + "AA"
@@ -161,7 +162,8 @@ def test_a_request_without_a_key_passes_and_nothing_is_added(rig, lab, how):
                           "Authorization: Bearer sk-ant-oat01-proxy-managed"))
 def test_a_placeholder_without_a_credential_is_refused(rig, lab, header):
     code, body = ask(rig, "-H", header, f"https://{MODEL}/placeholder")
-    assert code == 403 and b"no credential is set" in body and b"sbx secret set anthropic" in body, (code, body)
+    assert (code == 403 and b"no credential is set" in body
+            and b"sbx secret set anthropic" in body), (code, body)
     assert not lab.server.requests
     assert refused(rig, "/placeholder")["rule"] == "anthropic"
 

@@ -444,7 +444,8 @@ def test_cve_2026_43929_metadata_by_its_embeddings():
                      "0251.0376.0251.0376", "[::a9fe:a9fe]"):
             with box.proxy() as stream:
                 stream.send(
-                    f"GET http://{text}/latest/meta-data/ HTTP/1.1\r\nHost: {text}\r\n\r\n".encode())
+                    f"GET http://{text}/latest/meta-data/ HTTP/1.1\r\n"
+                    f"Host: {text}\r\n\r\n".encode())
                 assert status(stream.until(b"\r\n\r\n")) in (400, 403), text
         assert box.stats()["outcomes"].get("connected", 0) == 0
 

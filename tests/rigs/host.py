@@ -106,8 +106,9 @@ def inventory(env, pid):
     state = next(pathlib.Path(w.partition("=")[2]) for w in words if w.startswith("--state="))
     runtime = state.parents[1] / "run/sbx"  # other installations of these tests have their own
     assert runtime == env.runtime or state != env.state, (state, runtime)
-    path = runtime / "s" / words[words.index("--id")
-                                 + 1] / "inventory" if "--id" in words else runtime / "sbxd.inventory"
+    path = runtime / "sbxd.inventory"
+    if "--id" in words:
+        path = runtime / "s" / words[words.index("--id") + 1] / "inventory"
     path.unlink(missing_ok=True)
     os.kill(pid, signal.SIGUSR1)
     until(path.exists, text=f"process {pid} wrote no {path}")

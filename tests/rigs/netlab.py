@@ -434,7 +434,8 @@ class Dns:
 # servers that are programs
 
 NGINX = """
-daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx-error.log;
+daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
+error_log {folder}/nginx-error.log;
 events {{ worker_connections 2048; }}
 http {{
     access_log {folder}/nginx-access.log;
@@ -450,16 +451,25 @@ SERVER = """
         listen 127.0.0.1:{port} {flags};
         server_name _;
         {tls}
-        location = / {{ return 200 "{body}\\nserver={name} host=$http_host sni=$ssl_server_name proto=$server_protocol\\n"; }}
+        location = / {{
+            set $about "host=$http_host sni=$ssl_server_name proto=$server_protocol";
+            return 200 "{body}\\nserver={name} $about\\n";
+        }}
         location = /echo-request {{ return 200 "$request\\n$http_x_lab\\n"; }}
         location /files/ {{ alias {folder}/files/; }}
-        location = /put {{ proxy_pass http://127.0.0.1:{sink}/; proxy_request_buffering off; proxy_http_version 1.1; }}
+        location = /put {{
+            proxy_pass http://127.0.0.1:{sink}/; proxy_request_buffering off;
+            proxy_http_version 1.1;
+        }}
         location = /slow {{ limit_rate 1k; alias {folder}/files/small; }}
         location = /redirect {{ return 302 http://denied.test/; }}
     }}
 """
 SINK = """
-    server {{ listen 127.0.0.1:{sink}; location / {{ client_body_buffer_size 64k; proxy_pass http://127.0.0.1:{sink2}/; }} }}
+    server {{
+        listen 127.0.0.1:{sink};
+        location / {{ client_body_buffer_size 64k; proxy_pass http://127.0.0.1:{sink2}/; }}
+    }}
     server {{ listen 127.0.0.1:{sink2}; location / {{ return 200 "took $content_length\\n"; }} }}
 """
 SSHD = """

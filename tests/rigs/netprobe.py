@@ -84,7 +84,8 @@ def read_all(s, got=b""):
 
 def get(s, target, header):
     s.sendall(
-        f"GET {target} HTTP/1.1\r\nHost: {header}\r\nUser-Agent: netprobe\r\nConnection: close\r\n\r\n".encode())
+        f"GET {target} HTTP/1.1\r\nHost: {header}\r\nUser-Agent: netprobe\r\n"
+        "Connection: close\r\n\r\n".encode())
     status, rest = read_head(s)
     if status != "200":
         raise Refused(status)

@@ -2,7 +2,9 @@
 """Starts of a sandbox against bare qemu: `sbx create` and the first exec, booted and from a memory
 image.
 
-usage: bare_pairs.py PID-OF-QEMU cold|warm [PAIRS]     the process is of the sandbox `model`, which is removed. One line of JSON.
+usage: bare_pairs.py PID-OF-QEMU cold|warm [PAIRS]
+
+The process belongs to the sandbox `model`, which is removed. Prints one line of JSON.
 
 The bare arm boots up to the first byte of the guest, or restores the same image: a copy of its
 memory, its disks and its `state`, up to the guest's answer to a new session."""

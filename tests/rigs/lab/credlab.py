@@ -6,7 +6,10 @@ received one.
         origin = lab.origin()                 # Node's HTTP/1.1 and HTTP/2 server: origin.mjs
         git = lab.git("token")                # git http-backend behind Basic
         registry = lab.registry("me", "pw")   # docker-registry with htpasswd
-        npm = lab.npm()                       # verdaccio; s3: s3rver, which looks at the key's id but calculates no SigV4: sigv4_server.py does
+        npm = lab.npm()                       # verdaccio
+        s3 = lab.s3()                         # s3rver: checks the key's id, but not SigV4
+
+sigv4_server.py checks SigV4.
 
 `lab.ca` is the CA that signed them all (setting network.extra-ca); the caller sets
 `NAME:443=127.0.0.1:PORT` in network.connect-to. tools/setup --test installs the programs,

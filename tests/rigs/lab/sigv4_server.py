@@ -99,7 +99,8 @@ class Check:
         self._covered()
         self.key = signing_key(keys[key_id], self.scope)
         canonical = canonical_request(method, target, headers, self.signed, self.payload)
-        what = f"{ALGORITHM}\n{self.stamp}\n{self.scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+        what = (f"{ALGORITHM}\n{self.stamp}\n{self.scope}\n"
+                f"{hashlib.sha256(canonical.encode()).hexdigest()}")
         self.last = mac(self.key, what).hex()
         if not hmac.compare_digest(self.last, signature):
             raise Refused("SignatureDoesNotMatch")
@@ -212,10 +213,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             verdict = "ok"
         except Refused as refused:
             verdict = refused.code
-            answer = refused.status, f"<Error><Code>{refused.code}</Code><Message>{refused.code}</Message></Error>".encode(), {}
+            code = refused.code
+            body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>"
+            answer = refused.status, body.encode(), {}
         except (KeyError, ValueError, IndexError) as wrong:
-            verdict, answer = f"InvalidRequest: {wrong!r}", (400,
-                                                             b"<Error><Code>InvalidRequest</Code></Error>", {})
+            verdict = f"InvalidRequest: {wrong!r}"
+            answer = 400, b"<Error><Code>InvalidRequest</Code></Error>", {}
         with self.server.lock:
             self.server.seen.append((self.command, self.path, form, payload, verdict, pairs))
         self._answer(*answer)
