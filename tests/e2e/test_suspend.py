@@ -169,6 +169,7 @@ def test_everything_goes_on(box, programs, lab):
         assert resume(box, FIND) == programs
         info = box.info()
         assert (info["status"], info["start"]) == ("running", "resumed"), info
+        assert host.mount_root(box.pids()["qemu"], "/kernel").endswith(".kernel")
         assert not kept(box).exists(), "the memory is used once"
         wait_more(box.folder / "count")
         expect_no_gap(box.folder / "count")

@@ -55,6 +55,28 @@ def test_it_went_on_from_the_image(env, box):
     assert "restored" in log and "the share is plugged in" in log
 
 
+def test_qemu_does_not_hold_the_kernel(env, box):
+    """A restored guest has it in its memory: 11 MiB of each sandbox."""
+    assert host.mount_root(box.pids()["qemu"], "/kernel").endswith(".kernel")
+    cold = create(env, "booted", flags=("--cold",))
+    try:
+        assert host.mount_root(cold.pids()["qemu"], "/kernel").endswith("/vmlinuz")
+    finally:
+        cold.rm()
+
+
+def test_a_reboot_ends_it_and_the_next_start_boots(env):
+    box = create(env, "rebooted")
+    try:
+        assert start_of(box)[0] == "warm"
+        box.guest("echo 1 > /var/tmp/kept; sync; reboot -f", check=False)
+        box.wait_status("stopped", 60)
+        assert box.guest("cat /var/tmp/kept", timeout=START_SECONDS) == "1"
+        assert start_of(box)[0] == "cold"
+    finally:
+        box.rm()
+
+
 def test_workspace_both_ways(box):
     assert box.guest(f"cat {box.folder}/here", user="agent") == "before"
     box.guest(f"echo inside > {box.folder}/there", user="agent")

@@ -54,6 +54,12 @@ def until(check, seconds=10, text="waited in vain"):
     return found
 
 
+def mount_root(pid, at):
+    """Returns the path in its file system of what is mounted at `at` for a process."""
+    rows = (line.split() for line in _read(pid, "mountinfo").decode().splitlines())
+    return next(row[3] for row in rows if row[4] == at)
+
+
 def wait_gone(pids_by_name, seconds, text):
     deadline = time.monotonic() + seconds
     while left := [(name, pid) for name, pid in pids_by_name.items() if is_alive(pid)]:

@@ -116,7 +116,8 @@ static void add_kernel(struct args *a, const struct vmm_config *c)
 {
 	AUTO_FREE char *cmdline = args_kernel_cmdline(c);
 
-	add_mount(a, c->kernel, "/kernel", 0);
+	/* Under one name: a snapshot's key is made of the command line. */
+	add_mount(a, c->incoming && c->stub ? c->stub : c->kernel, "/kernel", 0);
 	add_mount(a, c->initrd, "/initrd", 0);
 	add2(a, "-kernel", "/kernel");
 	add2(a, "-initrd", "/initrd");

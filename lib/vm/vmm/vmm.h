@@ -65,6 +65,7 @@ struct vmm_config {
 	int log_fd;		   /* qemu's stdout and stderr; -1: nowhere */
 	const char *cmdline_extra; /* appended to the kernel command line; NULL: nothing */
 	bool incoming;		   /* does not boot: waits for vmm_restore. Needs share_fd -1 */
+	const char *stub; /* for qemu if incoming, in the place of the kernel (stub.h); or NULL */
 };
 
 enum vmm_event_kind {

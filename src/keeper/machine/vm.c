@@ -20,6 +20,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/vmm/initrd.h"
+#include "lib/vm/vmm/stub.h"
 
 int machine_find_template(struct keeper *k, struct err *err)
 {
@@ -28,17 +29,36 @@ int machine_find_template(struct keeper *k, struct err *err)
 	return r < 0 ? r : disks_set_size(k->disks, k->spec.disk, err);
 }
 
+static const char *template_hash(const struct keeper *k, const char *name)
+{
+	const json_t *files = json_object_get(k->disks->template.manifest, "files");
+
+	return json_string_value(json_object_get(json_object_get(files, name), "hash"));
+}
+
+/* For VMs that are restored. A kernel of another format is used completely. */
+static int make_stub(struct keeper *k, const char *folder, struct err *err)
+{
+	const char *hash = template_hash(k, "vmlinuz");
+	AUTO_FREE char *path = NULL;
+	int r = 0;
+
+	if (!hash)
+		return err_set(err, -EUCLEAN, "the template has no hash of vmlinuz");
+	path = xasprintf("%s/%.32s.kernel", folder, hash);
+	if (access(path, R_OK) < 0)
+		r = stub_write(path, k->disks->template.kernel, err);
+	if (r == 0)
+		k->stub = TAKE(path);
+	return r == -ENOTSUP ? 0 : r;
+}
+
 /* The name contains the times and sizes of its parts: a new build or template has another name. */
-int machine_make_initrd(struct keeper *k, struct err *err)
+static int make_initrd(struct keeper *k, const char *folder, struct err *err)
 {
 	AUTO_FREE char *init = paths_get(PATHS_LIBEXEC, "sbx-guest");
-	const char *modules = k->disks->template.modules;
-	const json_t *files = json_object_get(k->disks->template.manifest, "files");
-	const char *hash =
-		json_string_value(json_object_get(json_object_get(files, "modules.cpio"), "hash"));
-	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
+	const char *hash = template_hash(k, "modules.cpio");
 	struct stat st;
-	int r;
 
 	if (stat(init, &st) < 0)
 		return err_errno(err, -errno, "cannot find %s", init);
@@ -50,8 +70,17 @@ int machine_make_initrd(struct keeper *k, struct err *err)
 		(unsigned long long)st.st_size, hash);
 	if (access(k->initrd, R_OK) == 0)
 		return 0;
-	r = paths_make(folder, err);
-	return r < 0 ? r : initrd_write(k->initrd, init, modules, err);
+	return initrd_write(k->initrd, init, k->disks->template.modules, err);
+}
+
+int machine_make_initrd(struct keeper *k, struct err *err)
+{
+	AUTO_FREE char *folder = paths_get(PATHS_STATE, "initrd");
+	int r = paths_make(folder, err);
+
+	if (r == 0)
+		r = make_initrd(k, folder, err);
+	return r < 0 ? r : make_stub(k, folder, err);
 }
 
 int start_selftest(struct keeper *k, struct err *err)
@@ -185,6 +214,7 @@ static void fill_config(const struct keeper *k, struct vmm_config *ret)
 {
 	*ret = (struct vmm_config){.kernel = k->disks->template.kernel,
 		.initrd = k->initrd,
+		.stub = k->stub,
 		.cpus = MIN(k->spec.cpus, VMM_MAX_CPUS),
 		.memory = k->spec.memory,
 		.memory_fd = k->restore_fd ? *k->restore_fd : -1,

@@ -52,6 +52,7 @@ struct keeper {
 	char *dir;     /* state/sandboxes/<id> */
 	char *run_dir; /* runtime/s/<id> */
 	char *initrd;
+	char *stub; /* of the template's kernel, for a VM that is restored; NULL: none */
 	struct disks *disks;
 	const struct template *template; /* of the disks */
 	struct accel *selftest;

@@ -83,9 +83,12 @@ static void the_spawner_removes_what_is_left_of_a_draft(void **state)
 	assert_int_equal(access(draft, F_OK), -1);
 }
 
+#define KERNEL_HASH "00112233445566778899aabbccddeeff0011"
+
 /* Same size, same time. */
 static char *initrd_of(const char *modules, const char *hash)
 {
+	AUTO_FREE char *kernel = xasprintf("%s/vmlinuz", rig_dir);
 	AUTO_FREE char *init = xasprintf("%s/sbx-guest", rig_dir);
 	AUTO_FREE char *file = xasprintf("%s/modules.cpio", rig_dir);
 	struct template *t = &rig_k.disks->template;
@@ -96,12 +99,16 @@ static char *initrd_of(const char *modules, const char *hash)
 	assert_int_equal(file_save(file, slice_from_str(modules), NULL), 0);
 	assert_int_equal(utimensat(AT_FDCWD, file, (struct timespec[2]){0}, 0), 0);
 	t->modules = file;
-	t->manifest = json_pack("{s:{s:{s:s}}}", "files", "modules.cpio", "hash", hash);
+	t->kernel = kernel;
+	if (access(kernel, F_OK) < 0)
+		assert_int_equal(file_save(kernel, slice_from_str("not a bzImage"), NULL), 0);
+	t->manifest = json_pack("{s:{s:{s:s},s:{s:s}}}", "files", "modules.cpio", "hash", hash,
+		"vmlinuz", "hash", KERNEL_HASH);
 	if (machine_make_initrd(&rig_k, &err) < 0)
 		fail_msg("%s", err.text);
 	json_decref(t->manifest);
 	t->manifest = NULL;
-	t->modules = NULL;
+	t->modules = t->kernel = NULL;
 	return TAKE(rig_k.initrd);
 }
 
@@ -117,6 +124,29 @@ static void templates_with_other_modules_have_another_initrd(void **state)
 	assert_int_equal(access(mine, F_OK) | access(other, F_OK), 0);
 }
 
+/* A kernel of another format has none; the next template is another one. */
+static void the_stub_of_a_kernel_is_made_once(void **state)
+{
+	AUTO_FREE char *kernel = xasprintf("%s/vmlinuz", rig_dir), *stub = NULL;
+	AUTO_FREE uint8_t *bytes = xcalloc(1, 1 << 20);
+	AUTO_FREE char *initrd = initrd_of("one", "0123456789abcdef0123"), *second = NULL;
+	struct stat st;
+
+	assert_null(rig_k.stub);
+	memcpy(bytes + 0x202, "HdrS", 4);
+	assert_int_equal(file_save(kernel, slice_of(bytes, 1 << 20), NULL), 0);
+	second = initrd_of("one", "0123456789abcdef0123");
+	assert_non_null(rig_k.stub);
+	assert_non_null(strstr(rig_k.stub, "/initrd/00112233445566778899aabbccddeeff.kernel"));
+	assert_int_equal(stat(rig_k.stub, &st), 0);
+	assert_in_range(st.st_size, 512, 16 << 10);
+	stub = TAKE(rig_k.stub);
+	assert_int_equal(unlink(kernel), 0);
+	free(initrd_of("one", "0123456789abcdef0123"));
+	assert_string_equal(rig_k.stub, stub);
+	free(TAKE(rig_k.stub));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +156,7 @@ int main(void)
 		RIG_TEST(the_maker_writes_to_its_draft_only),
 		RIG_TEST(the_spawner_removes_what_is_left_of_a_draft),
 		RIG_TEST(templates_with_other_modules_have_another_initrd),
+		RIG_TEST(the_stub_of_a_kernel_is_made_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -667,6 +667,8 @@ int hands_start(struct keeper *k, struct err *err)
 	add_root(roots, &rules.n_roots, "/dev/null", true);
 	add_root(roots, &rules.n_roots, "/dev/kvm", true);
 	add_root(roots, &rules.n_roots, k->initrd, false);
+	if (k->stub)
+		add_root(roots, &rules.n_roots, k->stub, false);
 	add_root(roots, &rules.n_roots, k->template->kernel, false);
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
 		for (size_t n = 0; n < k->template->disks[i].n; n++)

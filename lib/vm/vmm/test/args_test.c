@@ -127,6 +127,27 @@ static void descriptors_have_fixed_places(void **state)
 	args_done(&a);
 }
 
+/* The name in the jail stays: the key of a snapshot is made of the command line. */
+static void a_restored_machine_gets_the_stub_of_its_kernel(void **state)
+{
+	struct vmm_config c = whole();
+
+	c.share_fd = -1;
+	for (int i = 0; i < 4; i++) {
+		bool is_stub = i == 3;
+		struct args a;
+
+		c.incoming = i & 1;
+		c.stub = i & 2 ? "/c/stub" : NULL;
+		assert_int_equal(args_build(&a, &c, 30, NULL), 0);
+		assert_string_equal(
+			mount_at(&a, "/kernel")->from, is_stub ? "/c/stub" : "/t/vmlinuz");
+		assert_string_equal(value(&a, "-kernel", 0), "/kernel");
+		assert_false(mentions(&a, "stub"));
+		args_done(&a);
+	}
+}
+
 static void threads_of_emulation(void **state)
 {
 	static const struct {
@@ -269,6 +290,7 @@ int main(void)
 		cmocka_unit_test(no_host_path_and_no_way_out),
 		cmocka_unit_test(files_are_bound_with_least_rights),
 		cmocka_unit_test(descriptors_have_fixed_places),
+		cmocka_unit_test(a_restored_machine_gets_the_stub_of_its_kernel),
 		cmocka_unit_test(threads_of_emulation),
 		cmocka_unit_test(disks_are_chains),
 		cmocka_unit_test(emulated_processor),

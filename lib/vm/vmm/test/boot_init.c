@@ -186,11 +186,11 @@ static char patch_kernel(void)
 	return good ? 'P' : '!';
 }
 
-static void power_off(void)
+static void leave(int how)
 {
 	umount("/root");
 	sync();
-	reboot(RB_POWER_OFF);
+	reboot(how);
 }
 
 static void obey(int port, char c)
@@ -229,7 +229,10 @@ static void obey(int port, char c)
 		answer(port, mount_share());
 		break;
 	case 'q':
-		power_off();
+		leave(RB_POWER_OFF);
+		break;
+	case 'b':
+		leave(RB_AUTOBOOT);
 		break;
 	default:
 		answer(port, c);
@@ -262,7 +265,7 @@ int main(void)
 		if (write(port, "SBX-SELFTEST-OK\n", 16) != 16)
 			say("write");
 		usleep(100000);
-		power_off();
+		leave(RB_POWER_OFF);
 	}
 	answer(port, 'R');
 	for (;;) {

@@ -15,30 +15,22 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "machine_fixture.h"
 #include "memory_fixture.h"
 #include "lib/vm/vmm/vmm.h"
 #include "lib/vm/vmm/disk.h"
 #include "lib/vm/vmm/initrd.h"
 #include "lib/vm/vmm/selftest.h"
+#include "lib/vm/vmm/stub.h"
 #include "lib/vm/share/share.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
-#define BOOT_MS 90000
-#define STEP_MS 20000
-
 static const char *template, *init_path;
 static char dir[] = "/tmp/sbx-vmm-XXXXXX";
-static char kernel[512], initrd[512], root_base[512], docker_base[512], root[512], docker[512];
-
-/* A machine under test with its wire. */
-struct machine {
-	struct vmm *vmm;
-	int listen_fd, conn, log_fd;
-	struct sockaddr_un sa;
-	char console[VMM_MAX_TAIL + 1];
-};
+static char kernel[512], stub[512], initrd[512], root_base[512], docker_base[512], root[512],
+	docker[512];
 
 /* What a failed test leaves; its teardown ends them. */
 static struct machine *live[4];
@@ -115,38 +107,6 @@ static void stop(struct machine *m)
 	fd_close(&m->conn);
 	fd_close(&m->listen_fd);
 	fd_close(&m->log_fd);
-}
-
-static void print_log(struct machine *m)
-{
-	char buf[2000];
-	ssize_t n = pread(m->log_fd, buf, sizeof(buf), 0);
-
-	if (n > 0)
-		print_message("qemu says: %.*s\n", (int)n, buf);
-}
-
-/* Waits for one event; others before it are passed over, a fatal one fails the test. */
-static void expect_event(struct machine *m, enum vmm_event_kind kind, struct vmm_event *ev)
-{
-	uint64_t end = clock_mono_ms() + BOOT_MS;
-
-	while (clock_mono_ms() < end) {
-		struct pollfd p = {
-			.fd = vmm_poll_fd(m->vmm), .events = (short)vmm_poll_events(m->vmm)};
-
-		while (vmm_next(m->vmm, ev) > 0) {
-			if (ev->kind == kind)
-				return;
-			if (ev->kind == VMM_EV_FATAL) {
-				print_log(m);
-				fail_msg("instead of %d: %s", kind, ev->text);
-			}
-		}
-		(void)poll(&p, 1, 100);
-	}
-	print_log(m);
-	fail_msg("event %d did not come", kind);
 }
 
 static void expect_byte(struct machine *m, char want, int timeout_ms)
@@ -234,25 +194,6 @@ static void leave_and_return(struct machine *m)
 		}
 	}
 	fail_msg("the guest never saw its port close and open");
-}
-
-static void expect_exit(struct machine *m)
-{
-	struct pollfd p = {.fd = vmm_child(m->vmm)->pidfd, .events = POLLIN};
-
-	assert_int_equal(poll(&p, 1, STEP_MS), 1);
-}
-
-/* The guest powers off. */
-static void expect_shutdown(struct machine *m)
-{
-	struct vmm_event ev;
-
-	assert_int_equal(write(m->conn, "q", 1), 1);
-	expect_event(m, VMM_EV_SHUTDOWN, &ev);
-	expect_event(m, VMM_EV_ENDED, &ev);
-	expect_exit(m);
-	assert_int_equal(vmm_poll_events(m->vmm), 0);
 }
 
 static void save(struct machine *m, const char *path)
@@ -483,14 +424,15 @@ static void panic_shows_the_console(void **state)
 	stop(&m);
 }
 
-/* The guest goes on where it was, as often as the image is used; one that is cut or changed is
- * never run. */
+/* The guest goes on where it was, as often as the image is used, with its kernel or the stub of
+ * it; one that is cut or changed is never run. */
 static void saves_and_restores(void **state)
 {
 	AUTO_FREE char *path = xasprintf("%s/image", dir);
 	static struct machine m;
 	struct vmm_config c = config(&m);
 	AUTO_CLOSE int memory = -1;
+	unsigned waiting[2];
 	struct vmm_event ev;
 	uint64_t t, used;
 
@@ -513,10 +455,12 @@ static void saves_and_restores(void **state)
 	for (int i = 0; i < 2; i++) {
 		c = config(&m);
 		c.incoming = true;
+		c.stub = i ? stub : NULL;
 		c.memory_fd = memory_copy(memory, c.memory);
 		t = clock_mono_ms();
 		start(&m, &c);
 		expect_event(&m, VMM_EV_READY, &ev);
+		waiting[i] = anonymous_mib(&m);
 		assert_int_equal(vmm_restore(m.vmm, open(path, O_RDONLY | O_CLOEXEC)), 0);
 		expect_event(&m, VMM_EV_RESTORED, &ev);
 		print_message("restored after %d ms\n", (int)(clock_mono_ms() - t));
@@ -525,9 +469,13 @@ static void saves_and_restores(void **state)
 		ask_after_return(&m, 'x');
 		print_message("answers after %d ms\n", (int)(clock_mono_ms() - t));
 		ask(&m, 'x', 'x');
+		if (i)
+			expect_reboot_to_end(&m);
 		stop(&m);
 		fd_close(&c.memory_fd);
 	}
+	print_message("qemu waits with %u MiB, with a stub %u MiB\n", waiting[0], waiting[1]);
+	assert_true(waiting[1] + size_of(kernel) / (1 << 20) <= waiting[0] + 2);
 
 	assert_int_equal(truncate(path, size_of(path) / 2), 0);
 	c = config(&m);
@@ -633,6 +581,7 @@ static int prepare(void **state)
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(kernel, sizeof(kernel), "%s/vmlinuz", template);
+	snprintf(stub, sizeof(stub), "%s/stub", dir);
 	snprintf(root_base, sizeof(root_base), "%s/root.img", template);
 	snprintf(docker_base, sizeof(docker_base), "%s/docker.img", template);
 	snprintf(initrd, sizeof(initrd), "%s/initrd", dir);
@@ -643,6 +592,8 @@ static int prepare(void **state)
 
 		r = initrd_write(initrd, init_path, modules, &err);
 	}
+	if (r == 0)
+		r = stub_write(stub, kernel, &err);
 	if (r == 0)
 		r = disk_make(root, root_base, 0, &err);
 	if (r == 0)
