@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/kvm.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -79,6 +80,7 @@ static const struct cond {
 	{"ioctl/kvm", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, KVMIO << 8)}, 1},
 	{"ioctl/tty-ask", {SCMP_A1(SCMP_CMP_EQ, TCGETS)}, 1},
 	{"ioctl/nonblock", {SCMP_A1(SCMP_CMP_EQ, FIONBIO)}, 1},
+	{"ioctl/clone-file", {SCMP_A1(SCMP_CMP_EQ, FICLONE)}, 1},
 	{"ioctl/fs-flags", {SCMP_A1(SCMP_CMP_EQ, 0x80086601 /* FS_IOC_GETFLAGS */)}, 1},
 	{"prctl/name", {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}, 1},
 	{"prctl/dumpable", {SCMP_A0(SCMP_CMP_EQ, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},

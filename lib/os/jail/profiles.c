@@ -401,6 +401,8 @@ static const struct jail_group keeper_start[] = {
 		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
 		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},
 	{"descriptors", "fcntl dup dup2 dup3 ioctl/tty-ask ioctl/nonblock close_range"},
+	{"memory of a restored VM from a snapshot, without a copy of its blocks",
+		"ioctl/clone-file"},
 	{"pending lookups of virtiofsd", "ioctl/notify"},
 	{"forks that hash and copy snapshots, with the same restrictions",
 		"clone/no-namespaces set_robust_list rseq wait4 waitid pidfd_open "

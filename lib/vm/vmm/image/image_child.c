@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/hex.h"
@@ -81,7 +83,20 @@ static enum child_exit hash_file(int fd, const struct image_file *want)
 	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
 }
 
-static enum child_exit fill_memory(int from, int to, const struct image_file *want)
+/* Blocks are shared until one of both is written (btrfs, XFS). 1: done; 0: not possible, and `to`
+ * is all zeros again, whatever a failure in between has left there. */
+static int clone_file(int from, int to, uint64_t size)
+{
+	bool is_done = ioctl(to, FICLONE, from) == 0;
+
+	if ((!is_done && ftruncate(to, 0) < 0) || ftruncate(to, (off_t)size) < 0)
+		return -errno;
+	return is_done;
+}
+
+/* A process of the user can write to the snapshot at any time, but not to the file without a name:
+ * the hash is of what the machine gets, the copied bytes or the clone. */
+static enum child_exit fill_memory(int from, int to, bool may_clone, const struct image_file *want)
 {
 	struct image_file is;
 	struct stat st;
@@ -89,8 +104,10 @@ static enum child_exit fill_memory(int from, int to, const struct image_file *wa
 
 	if (r == 0 && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != want->size))
 		return CHILD_DIFFERS;
-	if (r == 0)
-		r = image_copy_memory(from, to, want->size, &is);
+	if (r == 0 && may_clone)
+		r = clone_file(from, to, want->size);
+	if (r >= 0)
+		r = image_copy_memory(r ? to : from, r ? -1 : to, want->size, &is);
 	if (r < 0)
 		return r == -EUCLEAN ? CHILD_DIFFERS : CHILD_FAILED;
 	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
@@ -125,7 +142,9 @@ int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVE
 		return r;
 	if (r == 0) {
 		e = hash_file(fd, &want[IMAGE_STATE]);
-		_exit(e == CHILD_GOOD ? fill_memory(from, memory, &want[IMAGE_MEMORY]) : e);
+		if (e == CHILD_GOOD)
+			e = fill_memory(from, memory, memory_dir != NULL, &want[IMAGE_MEMORY]);
+		_exit(e);
 	}
 	ret->fd = TAKE_FD(fd);
 	ret->memory_fd = TAKE_FD(memory);
