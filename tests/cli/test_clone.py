@@ -13,6 +13,8 @@ import subprocess
 import hostile_git
 import pytest
 
+from conftest import on_terminal
+
 HELPERS = pathlib.Path(os.environ["SBX_TEST_SBX"]).parent
 
 
@@ -164,6 +166,38 @@ def test_branch_and_carry_require_clone_and_clone_a_repository(inst):
         assert p.returncode == 2 and "requires --clone" in p.stderr
     p = inst.sbx("create", "shell", ".", "--clone")
     assert p.returncode == 1 and "not in a git repository" in p.stderr
+
+
+def end_of_run(repo, want):
+    """As in test_staged.py: a busy machine may need several attempts."""
+    fetch = f"git -C '{repo.dir}' fetch sandbox-demo"
+    for _ in range(10):
+        last = repo.inst.sbx("run", "demo", "--", "true", check=0).stderr
+        if last == want + (f": {fetch}\n" if want else ""):
+            return
+        assert last == f"Commits stay in the sandbox until they are fetched: {fetch}\n", last
+    raise AssertionError(f"never: {want}")
+
+
+def test_the_end_of_a_session_counts_commits_that_were_not_fetched(repo):
+    repo.commit()
+    repo.clone()
+    end_of_run(repo, "")
+    out, _ = on_terminal(repo.inst, ["run", "demo", "--", "true"])
+    assert "All commits of the sandbox are in the repository" in out
+    repo.commit("file", "two\n", dir=repo.guest)
+    end_of_run(repo, "1 commit was not fetched")
+    repo.inside("checkout", "-q", "--detach")
+    repo.commit("file", "three\n", dir=repo.guest)
+    repo.inside("checkout", "-qb", "other", "main")
+    repo.commit("other", "four\n", dir=repo.guest)
+    repo.inside("checkout", "-q", "--detach", "@{-1}")
+    end_of_run(repo, "3 commits were not fetched")
+    repo.git("fetch", "-q", "sandbox-demo")
+    end_of_run(repo, "1 commit was not fetched")  # HEAD is no branch
+    repo.commit("host", "not in the sandbox\n")
+    repo.inside("checkout", "-q", "main")
+    end_of_run(repo, "")
 
 
 def test_rm_keeps_commits_that_were_not_fetched(repo):
@@ -339,6 +373,20 @@ def refused(repo, case):
     assert snapshot(repo) == repo.before, case
     assert repo.git("for-each-ref", "refs/remotes") == "", case
     return p
+
+
+def test_the_end_of_a_session_survives_a_hostile_git(hostile):
+    git = hostile.inst.root / "hostile/git"
+    for script in ("echo 99999999999999999999999", "printf '\\033[2J'", "echo -1",
+                   "echo 3; echo 4", "exit 1", "exec sleep 600", "exec yes"):
+        git.unlink()
+        git.write_text(f"#!/bin/sh\n{script}\n")
+        git.chmod(0o755)
+        p = hostile.inst.sbx("run", "demo", "--", "true", check=0)
+        assert p.stderr == ("Commits stay in the sandbox until they are fetched: "
+                            f"git -C '{hostile.dir}' fetch sandbox-demo\n"), (script, p.stderr)
+    assert snapshot(hostile) == hostile.before
+    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", git)
 
 
 def test_refs_and_packs_of_a_hostile_git_are_refused(hostile):

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from conftest import on_terminal
+
 
 def get(inst, name):
     return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
@@ -154,8 +156,18 @@ def test_a_sandbox_that_is_removed_names_the_files_first(box):
     assert "guard: Makefile: make runs it (changed)\n" in p.stderr and "sbx review" not in p.stderr
 
 
-def test_a_session_that_changed_nothing_ends_without_a_word(box):
-    assert "guard" not in box.sbx("run", "box", "--", "true", check=0).stderr
+def test_a_session_that_changed_nothing_ends_with_a_line_on_a_terminal_only(box):
+    """Scripts that read stderr get no line that carries no news."""
+    assert "host" not in box.sbx("run", "box", "--", "true", check=0).stderr
+    line = "No files that run programs on the host were changed"
+    for args in (["run", "box"], ["run", "--rm", "box"]):
+        out, status = on_terminal(box, [*args, "--", "true"])
+        assert status == 0 and [r for r in out.splitlines() if r.strip()][
+            -1 - ("--rm" in args)] == line, out
+    box.create("box", ".", "--guard", "off")
+    out, status = on_terminal(box, ["run", "box", "--", "true"])
+    assert ("The guard is off: changes of files that run programs on the host are not recorded"
+            in out)
 
 
 def test_a_long_list_is_cut_in_the_note(box):

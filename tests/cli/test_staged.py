@@ -128,6 +128,53 @@ def test_apply_by_class_and_by_path_and_undo(inst):
     assert "conflict" not in inst.sbx("review", "--list", "demo", check=0).stdout
 
 
+def end_of_run(inst, line):
+    """The last line of a session. On a busy machine the sandbox may take too long to list its
+    changes: one of several attempts has the numbers."""
+    for _ in range(10):
+        last = inst.sbx("run", "demo", "--", "true", check=0).stderr.splitlines()[-1:]
+        if last == [line]:
+            return
+        assert last == ["Changes stay in the sandbox: sbx review demo"], last
+    raise AssertionError(f"never: {line}")
+
+
+def test_the_end_of_a_session_counts_the_changes_and_those_that_run_on_the_host(inst):
+    create(inst)
+    before = tree(inst.work)
+    send(inst, *CHANGES)
+    end_of_run(inst, "8 changes stay in the sandbox, 2 of them in files that run programs on the "
+                     "host: sbx review demo")
+    # a count is no review
+    assert tree(inst.work) == before
+    assert not list((inst.root / "state").rglob("stage/bundle*"))
+    assert "were not reviewed" in inst.sbx("apply", "--all", "-y", "demo", check=1).stderr
+    log = b"".join(f.read_bytes() for f in (inst.root / "state").rglob("audit/sbxd/*"))
+    assert b"stage-review" not in log
+    send(inst, ("f/a.txt", F, "", b"reviewed\n"))
+    end_of_run(inst, "1 change stays in the sandbox, 0 of them in files that run programs on the "
+                     "host: sbx review demo")
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--all", "-y", "demo", check=0)
+    assert inst.sbx("run", "demo", "--", "true", check=0).stderr == ""
+    out, _ = on_terminal(inst, ["run", "demo", "--", "true"])
+    assert [r for r in out.splitlines() if r.strip()][-1] in (
+        "Nothing is changed in the staged workspace",
+        "Changes stay in the sandbox: sbx review demo"), out
+
+
+def test_the_end_of_a_session_does_not_wait_for_a_sandbox_that_sends_much_or_nothing(inst):
+    create(inst)
+    fake = inst.root / "state/guest_builtin"
+    for script in ("exec sleep 600", "exec cat /dev/zero", "exit 3", "echo nonsense"):
+        fake.unlink()
+        fake.write_text(f"#!/bin/sh\n{script}\n")
+        fake.chmod(0o755)
+        p = inst.sbx("run", "demo", "--", "echo", "out", check=0, timeout=60)
+        assert p.stdout == "out\n"
+        assert p.stderr == "Changes stay in the sandbox: sbx review demo\n", (script, p.stderr)
+
+
 def test_each_bundle_and_each_step_is_in_the_audit_log(inst):
     create(inst)
     send(inst, ("f/a.txt", F, "", b"reviewed\n"))

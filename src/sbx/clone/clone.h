@@ -11,7 +11,7 @@
  * Trust    The host repository is the user's. Everything that the sandbox sends is hostile: see
  *          transfer.h and refs.h.
  * Owns     struct clone_want and clone_place borrow their strings. clone_tree_free frees a tree.
- * Limits   CLONE_MAX_CARRY patterns.
+ * Limits   CLONE_MAX_CARRY patterns; CLONE_NOTE_MS for the line at the end of a session.
  * See      docs/decisions/clone-quarantine.md, tests/cli/test_clone.py
  */
 #pragma once
@@ -22,6 +22,7 @@
 #include "lib/client/cli/ui.h"
 
 #define CLONE_MAX_CARRY 64
+#define CLONE_NOTE_MS 2000
 
 /* The clone that the user wants. */
 struct clone_want {
@@ -39,6 +40,9 @@ int clone_seed(const struct clone_want *want, const json_t *sandbox, struct prob
 int clone_keep(const json_t *sandbox, struct problem *p) MUST_CHECK;
 /* After a removal: removes the remote. Commits of its remote-tracking branches stay in refs/sbx. */
 void clone_forget(const json_t *sandbox);
+/* A line at the end of a session: commits that the host repository does not have; on a terminal
+ * also if it has all. */
+void clone_note(const json_t *sandbox);
 /* After a rename, with the old object. */
 void clone_rename(const json_t *sandbox, const char *to);
 /* A new sandbox has a copy of the clone: adds its remote. */

@@ -204,30 +204,43 @@ static void note_denied(const json_t *sandbox, const json_t *rows, uint64_t sinc
 		ui_note("guard: %zu more writes were denied", n - NOTE_MAX);
 }
 
-void review_note(const char *ref, uint64_t since_ms)
+static void note_nothing(const json_t *list, bool is_only)
 {
-	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
+	if (!is_only || !ui_is_terminal())
+		return;
+	if (strcmp(api_str(list, "guard"), "off") == 0)
+		ui_note("The guard is off: changes of files that run programs on the host are not "
+			"recorded");
+	else
+		ui_note("No files that run programs on the host were changed");
+}
+
+void review_note(const json_t *sandbox, uint64_t since_ms, bool is_only)
+{
+	AUTO_JSON json_t *list = NULL;
 	struct problem p = {0};
 	long long n;
 
 	/* The session is over: what it left is worth a note, not an error. */
-	if (sandbox_get(ref, &sandbox, &p) < 0 || get_list(ref, &list, &p) < 0)
+	if (get_list(api_str(sandbox, "id"), &list, &p) < 0)
 		return;
 	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
 	n = api_int(list, "total");
 	if (n)
 		ui_note("%lld changed file%s run%s programs on the host: sbx review %s --guard", n,
 			n == 1 ? "" : "s", n == 1 ? "s" : "", api_str(sandbox, "name"));
+	else
+		note_nothing(list, is_only);
 }
 
-void review_note_removed(const char *ref, uint64_t since_ms)
+void review_note_removed(const json_t *sandbox, uint64_t since_ms)
 {
-	AUTO_JSON json_t *sandbox = NULL, *list = NULL;
+	AUTO_JSON json_t *list = NULL;
 	struct problem p = {0};
 	const json_t *row;
 	size_t i;
 
-	if (sandbox_get(ref, &sandbox, &p) < 0 || get_list(ref, &list, &p) < 0)
+	if (get_list(api_str(sandbox, "id"), &list, &p) < 0)
 		return;
 	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
 	json_array_foreach (json_object_get(list, "changed"), i, row) {
@@ -238,4 +251,6 @@ void review_note_removed(const char *ref, uint64_t since_ms)
 	}
 	if (i > 2 * NOTE_MAX)
 		ui_note("guard: %zu more files", i - 2 * NOTE_MAX);
+	if (i == 0)
+		note_nothing(list, true);
 }

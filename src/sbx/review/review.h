@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "edit_copy.h"
 #include "screen_style.h"
@@ -19,8 +21,9 @@
 /* `sbx review --guard`; its row is in src/sbx/stage/cmd_review.c. */
 int review_guard(const struct opts *o);
 
-/* Denied writes since since_ms (milliseconds since 1970), and how many changed files run programs
- * on the host. Prints nothing if there are none. */
-void review_note(const char *ref, uint64_t since_ms);
+/* The end of a session: denied writes since since_ms (milliseconds since 1970), and a line with the
+ * number of changed files that run programs on the host. Without any, the line is printed on a
+ * terminal only, and if it is the only one (is_only). */
+void review_note(const json_t *sandbox, uint64_t since_ms, bool is_only);
 /* The same with the names of the changed files, for a sandbox that is removed now. */
-void review_note_removed(const char *ref, uint64_t since_ms);
+void review_note_removed(const json_t *sandbox, uint64_t since_ms);

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "src/sbx/agent/agent.h"
+#include "src/sbx/clone/clone.h"
 #include "src/sbx/review/review.h"
 #include "src/sbx/session/session.h"
 #include "src/sbx/stage/stage.h"
@@ -262,6 +263,27 @@ static bool are_contrary(const struct opts *o)
 	return false;
 }
 
+/* The last line of a session: what changed, and where to look at it. */
+static void print_end(const char *name, uint64_t began, bool removed)
+{
+	AUTO_JSON json_t *s = NULL;
+	struct problem p = {0};
+	bool is_clone, is_staged;
+
+	if (sandbox_get(name, &s, &p) < 0)
+		return;
+	is_clone = json_object_get(s, "clone");
+	is_staged = json_is_true(json_object_get(s, "staged"));
+	if (removed)
+		review_note_removed(s, began);
+	else
+		review_note(s, began, !is_clone && !is_staged);
+	if (is_clone && !removed)
+		clone_note(s);
+	else if (is_staged && !removed)
+		stage_note(s);
+}
+
 static int run_all(struct opts *o)
 {
 	CLEANUP(creation_done) struct creation c = {0};
@@ -302,12 +324,8 @@ static int run_all(struct opts *o)
 		ui_hint("sbx rm %s", plan.name);
 		return status;
 	}
-	if (!left && opts_has(o, "rm"))
-		review_note_removed(plan.name, began);
-	else if (!left)
-		review_note(plan.name, began);
-	if (!opts_has(o, "rm"))
-		stage_note(plan.name);
+	if (!left)
+		print_end(plan.name, began, opts_has(o, "rm"));
 	if (opts_has(o, "rm") && remove_after(plan.name) != EXIT_OK && status == EXIT_OK)
 		status = EXIT_OURS;
 	return status;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
@@ -209,20 +210,26 @@ static bool runs_on_host(void *list, const char *path)
 	return m.mode > AUTORUN_ALLOW || tree > 0;
 }
 
-int area_plan(
-	const struct area *a, const struct bundle *b, bool fresh, struct plan *ret, struct err *err)
+static struct plan_input make_input(
+	const struct area *a, const struct bundle *b, struct autorun_list *list)
 {
-	AUTO_AUTORUN struct autorun_list *list = NULL;
-	struct plan_input in = {.bundle = b,
+	return (struct plan_input){.bundle = b,
 		.roots = a->roots,
 		.base_ns = api_int(a->sandbox, "created_at") * 1000000,
 		.known = &a->known,
 		.hide = a->hide,
 		.n_hide = a->n_hide,
-		.runs = runs_on_host};
-	int r = autorun_load(&list, err);
+		.runs = runs_on_host,
+		.arg = list};
+}
 
-	in.arg = list;
+int area_plan(
+	const struct area *a, const struct bundle *b, bool fresh, struct plan *ret, struct err *err)
+{
+	AUTO_AUTORUN struct autorun_list *list = NULL;
+	int r = autorun_load(&list, err);
+	struct plan_input in = make_input(a, b, list);
+
 	if (r == 0)
 		r = plan_make(&in, ret, err);
 	if (r < 0)
@@ -231,6 +238,29 @@ int area_plan(
 	notes_find(a, b, list, ret);
 	merge_name_class(ret);
 	return 0;
+}
+
+int area_count(const struct area *a, const struct bundle *b, size_t *ret_n, size_t *ret_runs,
+	struct err *err)
+{
+	AUTO_AUTORUN struct autorun_list *list = NULL;
+	AUTO_PLAN struct plan p = {0};
+	int r = autorun_load(&list, err);
+	struct plan_input in = make_input(a, b, list);
+
+	in.until_ms = clock_mono_ms() + AREA_COUNT_MS;
+	if (r == 0)
+		r = plan_make(&in, &p, err);
+	*ret_n = *ret_runs = 0;
+	for (size_t i = 0; i < p.n; i++) {
+		const struct plan_step *s = &p.v[i];
+
+		if (s->class >= PLAN_SYMLINK_OUT)
+			continue;
+		*ret_n += 1;
+		*ret_runs += s->kind == PLAN_PUT && runs_on_host(list, s->path);
+	}
+	return r;
 }
 
 int area_load_host(const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n)

@@ -15,6 +15,8 @@
 #include "lib/client/cli/ui.h"
 #include "plan.h"
 
+#define AREA_COUNT_MS 2000
+
 struct area {
 	json_t *sandbox;
 	const char *name, *id; /* inside sandbox */
@@ -52,6 +54,10 @@ int area_bundle(const struct area *a, struct bundle *ret, struct problem *p) MUS
 /* The plan of a bundle against the workspaces of now. `fresh`: of a review, which merges conflicts;
  * an apply uses the merges of the review. */
 int area_plan(const struct area *a, const struct bundle *b, bool fresh, struct plan *ret,
+	struct err *err) MUST_CHECK;
+/* The number of changes that an apply could do, and of those in files that run on the host. Reads
+ * no content but for hashes; ends after AREA_COUNT_MS. */
+int area_count(const struct area *a, const struct bundle *b, size_t *ret_n, size_t *ret_runs,
 	struct err *err) MUST_CHECK;
 /* The path of a step for people: relative with one workspace, else absolute. The caller frees it.
  * Cleaned for a terminal. */

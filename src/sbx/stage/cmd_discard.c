@@ -81,14 +81,35 @@ int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p)
 	return r < 0 ? problem_hint(p, r, "sbx rm --discard %s%s", ask ? "" : "--force ", name) : 0;
 }
 
-void stage_note(const char *ref)
+static int count_changes(const char *name, size_t *ret_n, size_t *ret_runs)
 {
-	AUTO_JSON json_t *s = NULL;
+	AUTO_AREA struct area a = {.lock = -1};
+	AUTO_BUNDLE struct bundle b;
 	struct problem p = {0};
+	int r;
 
-	if (sandbox_get(ref, &s, &p) == 0 && json_is_true(json_object_get(s, "staged")))
-		ui_note("Changes stay in the sandbox. To see them: sbx review %s",
-			api_str(s, "name"));
+	bundle_init(&b);
+	r = area_open(&a, name, &p);
+	if (r == 0 && !sandbox_is(a.sandbox, "running"))
+		r = -EAGAIN; /* not started for a number */
+	if (r == 0)
+		r = pull_look(&a, &b, &p);
+	return r == 0 ? area_count(&a, &b, ret_n, ret_runs, &p.err) : r;
+}
+
+void stage_note(const json_t *sandbox)
+{
+	const char *name = api_str(sandbox, "name");
+	size_t n, runs;
+
+	if (count_changes(name, &n, &runs) < 0)
+		ui_note("Changes stay in the sandbox: sbx review %s", name);
+	else if (n > 0)
+		ui_note("%zu change%s in the sandbox, %zu of them in files that run programs on "
+			"the host: sbx review %s",
+			n, n == 1 ? " stays" : "s stay", runs, name);
+	else if (ui_is_terminal())
+		ui_note("Nothing is changed in the staged workspace");
 }
 
 static int run_discard(struct opts *o)

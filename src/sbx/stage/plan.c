@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fs/dir.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
@@ -185,10 +186,17 @@ enum plan_class plan_class_alone(const struct plan_input *in, const struct plan_
 
 /* ---- steps ---- */
 
+static bool is_late(const struct making *m)
+{
+	return m->in->until_ms && clock_mono_ms() > m->in->until_ms;
+}
+
 static int add_step(struct making *m, struct steps *to, struct plan_step step, struct err *err)
 {
 	if (m->removed.n + m->dirs.n + m->files.n + m->modes.n >= STAGE_MAX_ENTRIES)
 		return err_set(err, -E2BIG, "more than %u changes", STAGE_MAX_ENTRIES);
+	if (is_late(m))
+		return err_set(err, -ETIMEDOUT, "the comparison takes too long");
 	if (to->n == to->room) {
 		to->room = to->room ? to->room * 2 : 64;
 		to->v = xrealloc(to->v, to->room * sizeof(*to->v));

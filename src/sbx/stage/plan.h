@@ -73,6 +73,7 @@ struct plan_input {
 	/* Whether a program of the host runs or believes a file at this path; NULL: none. */
 	bool (*runs)(void *arg, const char *path);
 	void *arg;
+	uint64_t until_ms; /* clock_mono_ms; later: -ETIMEDOUT; 0: no limit */
 };
 
 struct plan {

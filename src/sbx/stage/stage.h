@@ -17,7 +17,7 @@
 /* Before a sandbox is removed: asks the user about changes that were not applied; `ask` false, or
  * without a terminal, they are an error. 0 without such changes. */
 int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p) MUST_CHECK;
-/* A line at the end of a session. */
-void stage_note(const char *ref);
+/* A line at the end of a session; on a terminal also without changes. */
+void stage_note(const json_t *sandbox);
 
 extern const struct verb verb_review, verb_apply, verb_undo, verb_discard;
