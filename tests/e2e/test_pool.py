@@ -83,11 +83,23 @@ def create(env, name, *paths):
     return Sandbox(env, name)
 
 
+def memory_of(pids):
+    """Bytes that the memory of the VM occupies."""
+    (qemu,) = [p for p in pids if (host.comm(p) or "").startswith("qemu")][-1:]
+    found = {os.stat(f.path).st_ino: os.stat(f.path).st_blocks * 512
+             for f in os.scandir(f"/proc/{qemu}/fd")
+             if os.stat(f.path).st_size == 1 << 30}
+    assert len(found) == 1, found
+    return found.popitem()[1]
+
+
 def test_a_claim_and_the_next_one(env):
     set_pool(env, 1)
     ident, pids = wait_ready(env)
     names = {host.comm(p) for p in pids}
-    assert not any(n and n.startswith(("virtiofsd", "sbx-egress")) for n in names), names
+    later = ("virtiofsd", "sbx-egress", "sbx-edge")
+    assert not any(n and n.startswith(later) for n in names), names
+    assert memory_of(pids) < 1 << 20, "there is no guest"
     assert env.ls() == [] and ident not in env.sbx("ls").stdout
     assert "pool     1 of 1 ready" in env.sbx("daemon", "status").stdout
     assert not (env.state / "audit" / f"{ident}.log").exists()

@@ -148,11 +148,10 @@ int start_helpers(struct keeper *k, struct err *err)
 {
 	static const struct step steps[] = {
 		{14, "starting the proxy", edge_start},
-		/* Not for a VM of the pool. */
 		{16, "sharing the workspaces", start_share},
 		{18, "preparing the network", start_network},
 	};
-	int r = run_steps(k, steps, k->plan == START_POOL ? 1 : ARRAY_LEN(steps), err);
+	int r = run_steps(k, steps, ARRAY_LEN(steps), err);
 
 	if (r < 0)
 		return r;
@@ -338,8 +337,6 @@ void start_on_ready(struct keeper *k)
 	r = k->suspend->is_waking ? suspend_send_wake(k, &err) : send_setup(k, &err);
 	if (r < 0)
 		stop_begin(k, 0, err_text(&err, r));
-	else
-		pool_on_setup_sent(k);
 }
 
 void start_on_trusted(struct keeper *k)

@@ -255,8 +255,9 @@ int start_qemu(struct keeper *k, struct err *err)
 		r = vmm_start(&config, &k->vmm, err);
 	if (r < 0)
 		return r;
-	/* qemu has its own descriptor, and so has the child that fills the memory. */
-	if (k->restore_fd)
+	/* qemu has its own descriptor, and so has the child that fills the memory: for a VM of the
+	 * pool, only from the claim on. */
+	if (k->restore_fd && k->plan != START_POOL)
 		fd_close(k->restore_fd);
 	k->state.qemu_pid = (uint32_t)vmm_child(k->vmm)->pid;
 	r = machine_watch(k);

@@ -22,32 +22,7 @@ void pool_on_ready(struct keeper *k)
 	link_progress(k, 70, "waiting for a sandbox");
 }
 
-/* Starts the workers of the guest. The network starts while the guest works on /setup. */
-static int go_on(struct keeper *k, struct err *err)
-{
-	int r = start_share(k, err);
-
-	if (r == 0 && k->has_share) {
-		r = vmm_attach_share(k->vmm, TAKE_FD(k->share.vhost_fd));
-		if (r < 0)
-			return err_errno(err, r, "cannot attach the workspaces");
-		machine_on_qmp(k); /* sets its timer */
-	}
-	return r < 0 ? r : edge_send_net(k, err);
-}
-
-void pool_on_setup_sent(struct keeper *k)
-{
-	struct err err = {0};
-
-	if (!k->pool->is_network_due)
-		return;
-	k->pool->is_network_due = false;
-	warm_mark(k, "/setup is sent");
-	(void)!k->life->network(k, &err); /* never fails: the network is denied instead */
-	warm_mark(k, "the network is started");
-}
-
+/* From here on as a warm start whose qemu is ready. */
 static void begin_claimed(struct keeper *k)
 {
 	struct err err = {0};
@@ -58,15 +33,19 @@ static void begin_claimed(struct keeper *k)
 	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms() + limit,
 		(struct loop_key){.kind = EV_TIMER_BOOT});
 	netpolicy_init(k);
-	vault_start(k); /* its reply must arrive before /trust */
-	k->pool->is_network_due = true;
-	r = go_on(k, &err);
+	r = warm_begin(k, &err);
 	if (r < 0) {
 		warm_fail(k, err_text(&err, r));
 		return;
 	}
+	machine_on_qmp(k); /* sets its timer */
 	warm_mark(k, "the claim is handled");
-	k->life->ready(k);
+}
+
+/* The memory was empty until now. */
+static int check_room(const struct keeper *k, struct err *err)
+{
+	return k->memory_dir ? space_check(k, k->spec.memory, err) : 0;
 }
 
 void pool_claim(struct keeper *k, int link, uint32_t msg)
@@ -75,9 +54,10 @@ void pool_claim(struct keeper *k, int link, uint32_t msg)
 	struct err err = {0};
 	int r = 0;
 
-	if (k->plan != START_POOL || !k->pool->is_ready || !edge_is_up(k) ||
-		k->state.phase != KEEPER_STARTING)
+	if (k->plan != START_POOL || !k->pool->is_ready || k->state.phase != KEEPER_STARTING)
 		r = err_set(&err, -EAGAIN, "no VM is waiting");
+	if (r == 0)
+		r = check_room(k, &err);
 	k->started_ms = r == 0 ? clock_mono_ms() : k->started_ms;
 	if (r == 0)
 		r = hands_claim(k, &err);

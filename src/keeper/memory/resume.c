@@ -88,11 +88,13 @@ bool resume_on_failure(struct keeper *k, const char *why)
 static int begin_check(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
-	int r = image_check_begin(
-		dir, k->suspend->file.saved, k->memory_dir, &k->suspend->check, err);
+	struct image_check *c = &k->suspend->check;
+	int r = image_check_open(dir, k->suspend->file.saved, k->memory_dir, c, err);
 
 	if (r == -ENOENT || r == -ELOOP)
 		return err_set(err, -EUCLEAN, "a file of the snapshot is missing");
+	if (r == 0)
+		r = image_check_begin(c, k->suspend->file.saved, err);
 	if (r < 0)
 		return r;
 	return loop_add(&k->loop, k->suspend->check.pidfd, EPOLLIN,

@@ -93,16 +93,23 @@ void warm_take_disks(struct keeper *k)
 	warm_boot_instead(k, err_text(&err, r));
 }
 
-int warm_check(struct keeper *k, struct err *err)
+static int begin_check(struct keeper *k, struct err *err)
 {
-	int r = image_check_begin(
-		k->warm->image.dir, k->warm->image.files, k->memory_dir, &k->warm->check, err);
+	int r = image_check_begin(&k->warm->check, k->warm->image.files, err);
 
 	if (r < 0)
 		return r;
 	r = loop_add(&k->loop, k->warm->check.pidfd, EPOLLIN,
 		(struct loop_key){.kind = EV_IMAGE, .gen = ++k->image_gen});
 	return r < 0 ? err_errno(err, r, "cannot watch the check of the snapshot") : 0;
+}
+
+int warm_check(struct keeper *k, struct err *err)
+{
+	struct image_check *c = &k->warm->check;
+	int r = image_check_open(k->warm->image.dir, k->warm->image.files, k->memory_dir, c, err);
+
+	return r < 0 || k->plan == START_POOL ? r : begin_check(k, err);
 }
 
 /* Starts the other processes while the child reads. */
@@ -117,6 +124,16 @@ static void start_rest(struct keeper *k)
 	r = k->life->helpers(k, &err);
 	if (r < 0)
 		k->life->stop(k, 0, err_text(&err, r));
+}
+
+int warm_begin(struct keeper *k, struct err *err)
+{
+	int r = begin_check(k, err);
+
+	fd_close(&k->warm->check.memory_fd);
+	if (r == 0)
+		start_rest(k);
+	return r;
 }
 
 /* The share first: the guest needs it as soon as it runs. */
@@ -180,6 +197,10 @@ bool warm_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	case VMM_EV_READY:
 		warm_mark(k, "qemu is ready");
 		k->warm->is_ready = true;
+		if (k->plan == START_POOL) {
+			pool_on_ready(k);
+			return true;
+		}
 		restore_when_due(k);
 		start_rest(k);
 		return true;
@@ -219,10 +240,6 @@ bool warm_holds_setup(struct keeper *k)
 	if (!k->warm->is_edge_ready)
 		warm_mark(k, "the guest answers");
 	k->warm->is_edge_ready = true;
-	if (k->plan == START_POOL) {
-		pool_on_ready(k);
-		return true;
-	}
 	trust_send_early(k);
 	return k->has_share && !k->warm->is_share_there;
 }
@@ -253,7 +270,6 @@ void warm_undo(struct keeper *k)
 	k->warm->is_checked = k->warm->is_ready = k->warm->is_restored = false;
 	k->warm->is_rest_started = false;
 	k->warm->is_share_there = k->warm->is_edge_ready = false;
-	k->pool->is_network_due = false;
 }
 
 void warm_fall_back(struct keeper *k)

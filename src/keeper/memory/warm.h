@@ -69,7 +69,10 @@ const char *warm_open(struct keeper *k, char *why, size_t n);
 void warm_boot_instead(struct keeper *k, const char *why);
 /* Copies the disks of the snapshot to the sandbox's directory; boots instead if that fails. */
 void warm_take_disks(struct keeper *k);
+/* Starts the check, or only opens the snapshot for a VM of the pool. */
 int warm_check(struct keeper *k, struct err *err) MUST_CHECK;
+/* A VM of the pool was claimed: starts the check, and what a warm start starts beside it. */
+int warm_begin(struct keeper *k, struct err *err) MUST_CHECK;
 /* From plan_select until the sandbox runs or boots instead. */
 bool warm_is_on(const struct keeper *k);
 /* Returns true if the event is handled. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keeper whose VM waits in the pool: permitted messages, its claim, its exit. Uses a fake edge
- * and a fake sbxd.
+ * A keeper whose VM waits in the pool: permitted messages, its claim, its exit. Uses a fake
+ * sbxd and a snapshot without a VM.
  */
 #include "net_rig.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
@@ -21,6 +21,17 @@
 #include "lib/secret/service/own.h"
 
 #define TEMPLATE "0123456789abcdef"
+
+#define PAGE 4096
+
+static struct life_ops life;
+static unsigned n_helped;
+
+static int count_helped(struct keeper *k, struct err *err)
+{
+	n_helped++;
+	return 0;
+}
 
 static void make_spec(struct spec *s, const char *name)
 {
@@ -58,7 +69,11 @@ static int wait_up(void **state)
 	make_spec(&rig_k.spec, "pool-" RIG_ID);
 	rig_k.plan = START_POOL;
 	rig_k.state.phase = KEEPER_STARTING;
-	rig_k.warm->step = WARM_RUNNING;
+	n_helped = 0;
+	life = *rig_k.life;
+	life.helpers = count_helped;
+	rig_k.life = &life;
+	edge_kill(&rig_k);
 	root = own_file("root.qcow2");
 	assert_int_equal(file_save(root, slice_from_str("x"), NULL), 0);
 	return r;
@@ -80,6 +95,34 @@ static void be_ready(void)
 	rig_must_get(rig_sbxd, KEEPER_STATE);
 }
 
+/* A snapshot with one page, of which the keeper has opened the files. Returns the memory. */
+static int open_snapshot(void)
+{
+	struct image_file *files = rig_k.warm->image.files;
+	AUTO_CLOSE int memory = vmm_memory_new(1 << 20, NULL, NULL);
+	AUTO_FREE char *dir = own_file("snapshot");
+	struct image_save save;
+	int fd;
+
+	assert_int_equal(pwrite(memory, "guest", 5, 8 * PAGE), 5);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(image_save_begin(dir, memory, &save, &fd, NULL), 0);
+	assert_int_equal(fd_write_all(fd, "devices", 7), 0);
+	fd_close(&fd);
+	assert_int_equal(poll(&(struct pollfd){.fd = save.pidfd, .events = POLLIN}, 1, 60000), 1);
+	assert_int_equal(image_save_end(&save, files, NULL), 0);
+	assert_int_equal(image_check_open(dir, files, NULL, &rig_k.warm->check, NULL), 0);
+	return dup(rig_k.warm->check.memory_fd);
+}
+
+static uint64_t memory_bytes(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
 static int claim(void)
 {
 	struct keeper_done done;
@@ -89,20 +132,6 @@ static int claim(void)
 	assert_int_equal(rig_msg.id, 7);
 	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
 	return done.code;
-}
-
-/* A guest port that accepts connections. */
-static int listen_as_net(void)
-{
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/net", rig_dir);
-	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	rig_k.port_path[HANDS_NET] = open(sa.sun_path, O_PATH | O_CLOEXEC);
-	assert_true(rig_k.port_path[HANDS_NET] >= 0);
-	return fd;
 }
 
 static void not_before_it_is_ready(void **state)
@@ -119,13 +148,6 @@ static void ready_is_a_state(void **state)
 	assert_int_equal(keeper_get_state(&rig_msg, &s), 0);
 	assert_int_equal(s.phase, KEEPER_STARTING);
 	assert_int_equal(s.how, KEEPER_HOW_POOL);
-}
-
-static void not_without_an_edge(void **state)
-{
-	be_ready();
-	rig_k.edge->worker.phase = EDGE_PHASE_CONNECT;
-	assert_int_equal(claim(), -EAGAIN);
 }
 
 static void not_for_another_machine(void **state)
@@ -146,53 +168,64 @@ static void not_for_another_machine(void **state)
 	assert_string_equal(rig_k.spec.name, "pool-" RIG_ID);
 }
 
-/* Name, network and set-up arrive with the claim, once. */
+/* Network and memory arrive with the claim, once; from then on it is a warm start. */
 static void becomes_the_sandbox(void **state)
 {
 	AUTO_SPEC struct spec s = {0};
-	AUTO_CLOSE int net = listen_as_net();
 	AUTO_FREE char *root = own_file("root.qcow2");
+	AUTO_CLOSE int memory = open_snapshot();
 
-	assert_true(net >= 0);
 	be_ready();
-	assert_null(rig_k.record->audit);
+	assert_int_equal(memory_bytes(memory), 0);
+	assert_null(rig_k.gate);
 	make_spec(&s, "demo");
 	save_spec(&s);
 	assert_int_equal(claim(), 0);
 	assert_int_equal(rig_k.plan, START_WARM);
-	rig_must_get(rig_edge, EDGE_NET);
-	assert_true(rig_msg.fd >= 0);
+	assert_int_equal(rig_k.state.how, KEEPER_HOW_POOL);
 	assert_string_equal(rig_k.spec.name, "demo");
 	assert_non_null(rig_k.gate);
-	if (getuid() == 0)
-		return;			   /* no guest is set up for root */
-	rig_must_get(rig_edge, EDGE_OPEN); /* /setup */
-	assert_non_null(rig_k.record->audit);
-	assert_int_equal(rig_k.warm->failed[0], 0);
+	RIG_UNTIL(rig_k.warm->is_checked || rig_k.warm->failed[0]);
+	assert_string_equal(rig_k.warm->failed, "");
+	assert_int_equal(n_helped, 1);
+	assert_int_equal(memory_bytes(memory), PAGE);
 	assert_int_equal(access(root, F_OK), 0);
 	while (rig_run_until(rig_sbxd, 50))
 		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
 	assert_int_equal(claim(), -EAGAIN);
+	assert_int_equal(n_helped, 1);
 }
 
 /* A failed claim becomes a boot, with the reason. */
 static void what_fails_then_is_a_boot(void **state)
 {
 	AUTO_SPEC struct spec s = {0};
+	AUTO_CLOSE int memory = open_snapshot();
 
+	assert_true(memory >= 0);
+	rig_k.warm->image.files[IMAGE_MEMORY].hash[0] ^= 1;
 	be_ready();
 	make_spec(&s, "demo");
 	save_spec(&s);
 	assert_int_equal(claim(), 0);
-	assert_int_not_equal(rig_k.warm->failed[0], 0);
-	assert_int_equal(rig_k.state.phase, KEEPER_STARTING);
+	RIG_UNTIL(rig_k.state.how == KEEPER_HOW_COLD);
+	assert_int_equal(rig_k.plan, START_COLD);
+	assert_non_null(strstr(rig_k.state.cold_why, "changed"));
+	assert_false(rig_k.warm->is_checked);
 }
 
-static void edge_may_ask_nothing(void **state)
+/* The memory was empty while the VM waited: the room for it may be gone. */
+static void a_claim_without_room_for_the_memory_is_refused(void **state)
 {
+	AUTO_SPEC struct spec s = {0};
+
 	be_ready();
-	rig_ask(1, EDGE_ASK_TUNNEL, "good.example", 443);
-	RIG_MUST_KILL_EDGE();
+	make_spec(&s, "demo");
+	save_spec(&s);
+	rig_k.memory_dir = rig_k.dir;
+	rig_k.spec.memory = 1ull << 60;
+	assert_int_equal(claim(), -ENOSPC);
+	assert_int_equal(rig_k.plan, START_POOL);
 }
 
 static void must_have_ended(void)
@@ -256,11 +289,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WAIT_TEST(not_before_it_is_ready),
 		WAIT_TEST(ready_is_a_state),
-		WAIT_TEST(not_without_an_edge),
 		WAIT_TEST(not_for_another_machine),
 		WAIT_TEST(becomes_the_sandbox),
 		WAIT_TEST(what_fails_then_is_a_boot),
-		WAIT_TEST(edge_may_ask_nothing),
+		WAIT_TEST(a_claim_without_room_for_the_memory_is_refused),
 		WAIT_TEST(ends_with_its_sbxd),
 		WAIT_TEST(knows_no_other_message),
 		WAIT_TEST(stops_when_it_is_told),

@@ -107,7 +107,7 @@ static void count_violation(struct keeper *k, struct worker *w)
 		start_again(k);
 }
 
-int edge_send_net(struct keeper *k, struct err *err)
+static int send_net(struct keeper *k, struct err *err)
 {
 	AUTO_CLOSE int port = hands_connect(k, HANDS_NET, err);
 	int r = port < 0 ? port : chan_send_plain(k->edge->worker.sock, EDGE_NET, 0, port);
@@ -133,7 +133,7 @@ static int send_config(struct keeper *k, struct worker *w, struct err *err)
 		return err_errno(err, r, "did not take its configuration");
 	w->phase = chan_after(&edge_chan, w->phase, EDGE_CONFIG);
 	/* In a snapshot, the network of the guest must not have been connected yet. */
-	return k->plan == START_MAKE || k->plan == START_POOL ? 0 : edge_send_net(k, err);
+	return k->plan == START_MAKE ? 0 : send_net(k, err);
 }
 
 static struct stream *find_stream(struct keeper *k, uint32_t id)
@@ -224,8 +224,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		r = chan_get_plain(&edge_chan, msg, EDGE_CLOSED);
 		return r < 0 ? r : close_stream(k, msg->id);
 	case EDGE_ASK:
-		/* A VM of the pool has no network before the claim. */
-		return k->plan == START_POOL ? -EBADMSG : ops->on_ask(k, msg, err);
+		return ops->on_ask(k, msg, err);
 	case EDGE_CA:
 		return ops->on_ca(k, msg);
 	case EDGE_LOST:

@@ -61,7 +61,5 @@ int edge_open_stream(struct keeper *k, const char *path, int fd, const struct st
 /* The process runs; and it has reached the guest. */
 bool edge_is_alive(const struct keeper *k);
 bool edge_is_up(const struct keeper *k);
-/* The guest's network is connected: with its configuration, or when it is claimed. */
-int edge_send_net(struct keeper *k, struct err *err) MUST_CHECK;
 /* Calls on_room when edge accepts messages again. */
 void edge_want_room(struct keeper *k);

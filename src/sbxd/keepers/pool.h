@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool - restored VMs without an owner, so that a start has little left to do.
+ * pool - started QEMUs without a guest and an owner, so that a start has less left to do.
  *
  * How      The setting pool.size is their number; their class is that of a new sandbox without
  *          options (template: pool.template). Each is a keeper (src/keeper/memory/pool.h) in a slot

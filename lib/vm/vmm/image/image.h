@@ -10,14 +10,14 @@
  *
  *          Making one: image_draft_begin gives a directory for the machine's disks;
  *          image_save_begin a pipe for vmm_save, whose other end a child process copies into
- *          `state`; then the child copies what the guest has used of its memory; when that has
- *          ended image_save_end, then image_finish, which hashes and syncs, and image_publish,
- *          which renames.
+ *          `state`, and then what the guest has used of its memory; then image_save_end,
+ *          image_finish, which hashes and syncs, and image_publish, which renames.
  *
- *          Using one: image_open, image_copy_disk, image_check_begin (a child process hashes
- *          `state` and fills a new memory, while the caller starts qemu with that memory), and when
- *          that has ended image_check_end: only then vmm_restore may be called. The file behind
- *          image_check.fd is the one that is hashed, and the memory has the bytes that were.
+ *          Using one: image_open, image_copy_disk, image_check_open (a new memory),
+ *          image_check_begin (a child process hashes `state` and fills the memory, while the caller
+ *          starts qemu with it, or later), and when that has ended image_check_end: only then
+ *          vmm_restore may be called. The file behind image_check.fd is the one that is hashed, and
+ *          the memory has the bytes that were.
  * Trust    The user's own directory; truncated, changed or foreign files are rejected. What the
  *          guest's qemu wrote is copied as bytes in the child only.
  * Owns     struct image its strings; a draft its directory and the lock, of which there is one:
@@ -83,19 +83,25 @@ int image_copy_disk(const struct image *image, enum image_part part, const char 
 /* A child that reads and hashes the saved machine, and fills a new memory with it. */
 struct image_check {
 	int fd;	       /* of `state`, at its beginning: for vmm_restore */
+	int from;      /* `memory` of the snapshot, until image_check_begin */
 	int memory_fd; /* for struct vmm_config; filled when image_check_end gives 0 */
 	int pidfd;
 	pid_t pid;
 };
 
-#define IMAGE_CHECK_EMPTY                              \
-	{                                              \
-		.fd = -1, .memory_fd = -1, .pidfd = -1 \
+#define IMAGE_CHECK_EMPTY                                          \
+	{                                                          \
+		.fd = -1, .from = -1, .memory_fd = -1, .pidfd = -1 \
 	}
 
-/* dir has `state` and `memory`; memory_dir is that of vmm_memory_new. */
-int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+/* Opens `state` and `memory` of dir and creates the memory of the VM, which has no page yet;
+ * memory_dir is that of vmm_memory_new. The snapshot may be removed afterwards. */
+int image_check_open(const char *dir, const struct image_file want[IMAGE_N_SAVED],
 	const char *memory_dir, struct image_check *ret, struct err *err) MUST_CHECK;
+/* Starts the child, which also discards what a qemu has written to the memory before. The caller
+ * may close memory_fd afterwards. */
+int image_check_begin(struct image_check *check, const struct image_file want[IMAGE_N_SAVED],
+	struct err *err) MUST_CHECK;
 /* When pidfd is readable; closes it. 0; -EUCLEAN: the image is not what it was; -EIO: it could not
  * be read now. */
 int image_check_end(struct image_check *check, struct err *err) MUST_CHECK;

@@ -83,20 +83,25 @@ static enum child_exit hash_file(int fd, const struct image_file *want)
 	return image_file_equal(&is, want) ? CHILD_GOOD : CHILD_DIFFERS;
 }
 
+/* Pages of zeros, also where a qemu that waited has written. Its size must not change: qemu checks
+ * it when it starts. */
+static int empty_file(int fd, uint64_t size)
+{
+	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	return fallocate(fd, mode, 0, (off_t)size) < 0 ? -errno : 0;
+}
+
 /* Blocks are shared until one of both is written (btrfs, XFS). 1: done; 0: not possible, and `to`
- * is all zeros again, whatever a failure in between has left there. */
+ * is all zeros, whatever a failure in between has left there. */
 static int clone_file(int from, int to, uint64_t size)
 {
-	bool is_done = ioctl(to, FICLONE, from) == 0;
-
-	if ((!is_done && ftruncate(to, 0) < 0) || ftruncate(to, (off_t)size) < 0)
-		return -errno;
-	return is_done;
+	return ioctl(to, FICLONE, from) == 0 ? 1 : empty_file(to, size);
 }
 
 /* A process of the user can write to the snapshot at any time, but not to the file without a name:
  * the hash is of what the machine gets, the copied bytes or the clone. */
-static enum child_exit fill_memory(int from, int to, bool may_clone, const struct image_file *want)
+static enum child_exit fill_memory(int from, int to, const struct image_file *want)
 {
 	struct image_file is;
 	struct stat st;
@@ -104,7 +109,9 @@ static enum child_exit fill_memory(int from, int to, bool may_clone, const struc
 
 	if (r == 0 && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != want->size))
 		return CHILD_DIFFERS;
-	if (r == 0 && may_clone)
+	if (r == 0)
+		r = empty_file(to, want->size);
+	if (r == 0)
 		r = clone_file(from, to, want->size);
 	if (r >= 0)
 		r = image_copy_memory(r ? to : from, r ? -1 : to, want->size, &is);
@@ -121,12 +128,10 @@ static int open_part(const char *dir, const char *name, struct err *err)
 	return fd < 0 ? err_errno(err, -errno, "cannot open %s", path) : fd;
 }
 
-int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+int image_check_open(const char *dir, const struct image_file want[IMAGE_N_SAVED],
 	const char *memory_dir, struct image_check *ret, struct err *err)
 {
 	AUTO_CLOSE int fd = open_part(dir, "state", err), from = -1, memory = -1;
-	enum child_exit e;
-	int r;
 
 	*ret = (struct image_check)IMAGE_CHECK_EMPTY;
 	if (fd < 0)
@@ -137,17 +142,26 @@ int image_check_begin(const char *dir, const struct image_file want[IMAGE_N_SAVE
 	memory = vmm_memory_new(want[IMAGE_MEMORY].size, memory_dir, err);
 	if (memory < 0)
 		return memory;
-	r = helper_begin(&ret->pid, &ret->pidfd, err);
+	ret->fd = TAKE_FD(fd);
+	ret->from = TAKE_FD(from);
+	ret->memory_fd = TAKE_FD(memory);
+	return 0;
+}
+
+int image_check_begin(
+	struct image_check *c, const struct image_file want[IMAGE_N_SAVED], struct err *err)
+{
+	int r = helper_begin(&c->pid, &c->pidfd, err);
+	enum child_exit e;
+
 	if (r < 0)
 		return r;
 	if (r == 0) {
-		e = hash_file(fd, &want[IMAGE_STATE]);
-		if (e == CHILD_GOOD)
-			e = fill_memory(from, memory, memory_dir != NULL, &want[IMAGE_MEMORY]);
-		_exit(e);
+		e = hash_file(c->fd, &want[IMAGE_STATE]);
+		_exit(e == CHILD_GOOD ? fill_memory(c->from, c->memory_fd, &want[IMAGE_MEMORY])
+				      : e);
 	}
-	ret->fd = TAKE_FD(fd);
-	ret->memory_fd = TAKE_FD(memory);
+	fd_close(&c->from);
 	return 0;
 }
 
@@ -169,6 +183,7 @@ void image_check_done(struct image_check *c)
 {
 	helper_kill(c->pid, &c->pidfd);
 	fd_close(&c->fd);
+	fd_close(&c->from);
 	fd_close(&c->memory_fd);
 }
 
