@@ -12,6 +12,8 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
+/* A large local array that is written before it is read: the compiler does not clear it first. */
+#define UNINITIALIZED __attribute__((uninitialized))
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -181,13 +181,14 @@ static int record_gate(struct gate *g, const struct edge_ask *ask, const char *p
 
 /* The name of the rule in the log and for users: its resources, as `policy rm network --resource`
  * takes them. A list that does not fit is named by its id. */
-static void name_rule(const struct rule *rule, struct judgement *j, char words[EDGE_MAX_RULE])
+static void name_rule(
+	const struct policy_rule *rule, struct judgement *j, char words[EDGE_MAX_RULE])
 {
-	AUTO_FREE char *resources = rule_print_resources(rule);
+	struct slice name = rule->id.n ? rule->id : rule->resources;
+	struct slice text = rule->resources.n < EDGE_MAX_RULE ? rule->resources : name;
 
-	(void)snprintf(j->rule, sizeof(j->rule), "%s", rule->id ? rule->id : resources);
-	if (str_copy(words, EDGE_MAX_RULE, resources) < 0)
-		(void)snprintf(words, EDGE_MAX_RULE, "%s", rule->id ? rule->id : resources);
+	(void)snprintf(j->rule, sizeof(j->rule), "%.*s", (int)name.n, (const char *)name.p);
+	(void)snprintf(words, EDGE_MAX_RULE, "%.*s", (int)text.n, (const char *)text.p);
 }
 
 /* Sets the reason in the record, and in the verdict if the rule is not enough there. */
@@ -198,9 +199,9 @@ static void explain_gate(const struct policy_op *op, const struct policy_decisio
 	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT;
 	policy_explain(op, d, j->reason, sizeof(j->reason));
 	if (d->why == POLICY_RULE)
-		name_rule(d->rule, j, ret->rule);
+		name_rule(&d->rule, j, ret->rule);
 	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
-	if (d->why == POLICY_RULE && !d->allowed && !d->rule->sandbox)
+	if (d->why == POLICY_RULE && !d->allowed && !d->rule.is_own)
 		ret->sandbox[0] = '\0';
 	else if (d->why != POLICY_NO_RULE)
 		(void)snprintf(

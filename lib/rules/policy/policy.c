@@ -6,75 +6,26 @@
 #include "glob.h"
 #include "lib/base/mem.h"
 
+#define DAMAGED "the compiled rules are damaged"
+
+/* The rule that decides, and where it is. */
+struct hit {
+	const struct table *table;
+	const struct table_rule *rule; /* NULL: none */
+};
+
 /* One operation on its way through the tables; `see` is called for each list that speaks of it. */
 struct scan {
 	const struct policy *p;
+	const struct table *t; /* the part that is searched; NULL: none yet */
 	const struct policy_op *op;
 	void (*see)(struct scan *scan, const struct span *span, size_t n, bool may_allow);
-	const struct rule *deny, *allow;
+	struct hit deny, allow;
 	bool has_port;
-	bool is_here; /* the name is this host's: patterns do not allow it */
+	bool is_here;	 /* the name is this host's: patterns do not allow it */
+	bool is_mute;	 /* allow rules of this part do not count */
+	bool is_damaged; /* a reference leads out of the table */
 };
-
-static void clear_tables(struct policy *p)
-{
-	free(p->span);
-	free(p->text);
-	free(p->glob);
-	free(p->nodes);
-	free(p->slot);
-	free(p->v4.key);
-	free(p->v4.net);
-	free(p->v4.door);
-	free(p->v6.key);
-	free(p->v6.net);
-	free(p->v6.door);
-	rules_done(&p->rules);
-}
-
-static struct policy *with_fault(struct policy *p, const char *fault)
-{
-	clear_tables(p);
-	*p = (struct policy){.fault = xstrdup(fault)};
-	return p;
-}
-
-struct policy *policy_new(struct rules *rules, const char *sandbox)
-{
-	struct policy *p = xcalloc(1, sizeof(*p));
-	struct err err;
-	int r;
-
-	p->rules = *rules;
-	*rules = (struct rules){0};
-	r = policy_compile(p, sandbox, &err);
-	return r < 0 ? with_fault(p, err_text(&err, r)) : p;
-}
-
-struct policy *policy_load(struct slice text, const char *name, const char *sandbox)
-{
-	AUTO_RULES struct rules rules = {0};
-	struct err err;
-	int r = rules_decode(text, name, &rules, &err);
-
-	if (r < 0)
-		return with_fault(xcalloc(1, sizeof(struct policy)), err_text(&err, r));
-	return policy_new(&rules, sandbox);
-}
-
-const char *policy_fault(const struct policy *p)
-{
-	return p->fault;
-}
-
-void policy_free(struct policy *p)
-{
-	if (!p)
-		return;
-	clear_tables(p);
-	free(p->fault);
-	free(p);
-}
 
 /* ---- looking up ---- */
 
@@ -94,11 +45,18 @@ static const struct span *find_span(const struct span *span, size_t n, uint16_t 
 }
 
 /* The rule of a span's number, unless it has expired: then all rules that it represents have. */
-static const struct rule *live_rule(const struct scan *scan, uint32_t number)
+static struct hit live_rule(struct scan *scan, uint32_t number)
 {
-	const struct rule *rule = &scan->p->rules.rule[(number & ~POLICY_ENDS) - 1];
+	uint32_t i = (number & ~POLICY_ENDS) - 1;
+	struct hit hit = {.table = scan->t};
 
-	return number & POLICY_ENDS && rule_is_over(rule, scan->op->now_ms) ? NULL : rule;
+	if (!table_has(scan->t, TABLE_RULES, i, 1)) {
+		scan->is_damaged = true;
+		return hit;
+	}
+	if (!(number & POLICY_ENDS) || scan->op->now_ms < scan->t->rule[i].until_ms)
+		hit.rule = &scan->t->rule[i];
+	return hit;
 }
 
 static void weigh_policy(struct scan *scan, const struct span *span, size_t n, bool may_allow)
@@ -107,22 +65,24 @@ static void weigh_policy(struct scan *scan, const struct span *span, size_t n, b
 
 	if (!s)
 		return;
-	if (s->deny && !scan->deny)
+	if (s->deny && !scan->deny.rule)
 		scan->deny = live_rule(scan, s->deny);
-	if (s->allow && may_allow && !scan->allow)
+	if (s->allow && may_allow && !scan->is_mute && !scan->allow.rule)
 		scan->allow = live_rule(scan, s->allow);
 }
 
 static void see_spans(struct scan *scan, const struct spans *spans, bool may_allow)
 {
-	if (spans->n)
-		scan->see(scan, scan->p->span + spans->first, spans->n, may_allow);
+	if (!table_has(scan->t, TABLE_SPANS, spans->first, spans->n))
+		scan->is_damaged = true;
+	else if (spans->n)
+		scan->see(scan, scan->t->span + spans->first, spans->n, may_allow);
 }
 
 /* Whether the labels of `left`, from its end, are the pattern's; `**.` requires one more. */
-static bool glob_fits(const struct policy *p, const struct glob *g, struct slice left)
+static bool glob_fits(const struct table *t, const struct glob *g, struct slice left)
 {
-	struct slice pattern = slice_of(p->text + g->text, g->n);
+	struct slice pattern = slice_of(t->text + g->text, g->n);
 
 	for (;;) {
 		size_t i = pattern.n, j = left.n;
@@ -143,10 +103,35 @@ static bool glob_fits(const struct policy *p, const struct glob *g, struct slice
 	}
 }
 
+static void see_globs(struct scan *scan, const struct node *node, size_t at)
+{
+	if (!table_has(scan->t, TABLE_GLOBS, node->glob, node->n_globs)) {
+		scan->is_damaged = true;
+		return;
+	}
+	for (size_t i = 0; i < node->n_globs; i++) {
+		const struct glob *g = &scan->t->glob[node->glob + i];
+
+		if (!table_has(scan->t, TABLE_TEXT, g->text, g->n))
+			scan->is_damaged = true;
+		else if (glob_fits(scan->t, g, slice_of(scan->op->host->name, at - 1)))
+			see_spans(scan, &g->spans, !scan->is_here);
+	}
+}
+
+static const struct span *node_spans(const struct node *node)
+{
+	return (const struct span *)(node + 1);
+}
+
+static size_t count_node_spans(const struct node *node)
+{
+	return (size_t)node->n[LIST_EXACT] + node->n[LIST_ONE] + node->n[LIST_DEEP];
+}
+
 /* `at` is where the node's name begins in the host, `one` whether one label precedes it. */
 static void see_node(struct scan *scan, const struct node *node, size_t at, bool one)
 {
-	const struct policy *p = scan->p;
 	const struct span *span = node_spans(node);
 
 	if (node->n[LIST_EXACT] && at == 0)
@@ -159,12 +144,8 @@ static void see_node(struct scan *scan, const struct node *node, size_t at, bool
 	span += node->n[LIST_ONE];
 	if (node->n[LIST_DEEP])
 		scan->see(scan, span, node->n[LIST_DEEP], !scan->is_here);
-	for (size_t i = 0; i < node->n_globs; i++) {
-		const struct glob *g = &p->glob[node->glob + i];
-
-		if (glob_fits(p, g, slice_of(scan->op->host->name, at - 1)))
-			see_spans(scan, &g->spans, !scan->is_here);
-	}
+	if (node->n_globs)
+		see_globs(scan, node, at);
 }
 
 /* An end of the host that may be in the table. */
@@ -172,75 +153,103 @@ struct end {
 	uint64_t hash;
 	uint32_t at;
 	uint32_t slot; /* where the search continues */
+	uint32_t left; /* slots that were not read yet */
 	const struct node *node;
 };
 
 /* The next record whose eight bits of the hash are right; it is fetched, but not yet read. */
-static const struct node *next_node(const struct policy *p, struct end *end)
+static const struct node *next_node(struct scan *scan, struct end *end)
 {
-	uint32_t mask = (1u << p->slot_bits) - 1;
+	const struct table *t = scan->t;
+	uint32_t mask = (1u << t->head.slot_bits) - 1;
 
-	for (uint32_t v; (v = p->slot[end->slot]) != 0;) {
+	for (uint32_t v; end->left > 0 && (v = t->slot[end->slot]) != 0; end->left--) {
 		end->slot = (end->slot + 1) & mask;
 		if ((v & 0xff) == (end->hash & 0xff)) {
-			const uint8_t *node = p->nodes + (size_t)(v >> 8) * POLICY_UNIT;
+			size_t at = (size_t)(v >> 8) * POLICY_UNIT;
 
-			__builtin_prefetch(node);
-			__builtin_prefetch(node + POLICY_LINE);
-			return (const struct node *)(const void *)node;
+			if (!table_has(t, TABLE_NODES, at, sizeof(struct node))) {
+				scan->is_damaged = true;
+				return NULL;
+			}
+			__builtin_prefetch(t->nodes + at);
+			__builtin_prefetch(t->nodes + at + POLICY_LINE);
+			end->left--;
+			return (const struct node *)(const void *)(t->nodes + at);
 		}
 	}
 	return NULL;
 }
 
-/* The ends of the host that can be in the table, from short to long; fetches their slots. */
-static size_t cut_ends(const struct policy *p, const struct host *h, struct end *ret)
+/* Whether it is the record of this name. All of a record must be in the table. */
+static bool is_node_of(struct scan *scan, const struct node *node, const char *name, size_t n)
 {
+	size_t at = (size_t)((const uint8_t *)node - scan->t->nodes) + sizeof(*node);
+	size_t n_spans = count_node_spans(node) * sizeof(struct span);
+
+	if (node->n_name != n)
+		return false;
+	if (!table_has(scan->t, TABLE_NODES, at, n_spans + n)) {
+		scan->is_damaged = true;
+		return false;
+	}
+	return memcmp(scan->t->nodes + at + n_spans, name, n) == 0;
+}
+
+/* The ends of the host that can be in the table, from short to long; fetches their slots. */
+static size_t cut_ends(const struct table *t, const struct host *h, struct end *ret)
+{
+	const struct table_head *head = &t->head;
 	uint64_t hash = POLICY_HASH_START;
 	size_t n = 0, labels = 0;
 
-	for (size_t at = h->n; at > 0 && labels < p->max_labels; at--) {
+	for (size_t at = h->n; at > 0 && labels < head->max_labels; at--) {
 		hash = policy_hash_byte(hash, (uint8_t)h->name[at - 1]);
 		if (at > 1 && h->name[at - 2] != '.')
 			continue;
 		labels++;
-		if (!(p->has_labels[labels / 64] >> labels % 64 & 1))
+		if (!(head->has_labels[labels / 64] >> labels % 64 & 1))
 			continue;
-		ret[n] = (struct end){.hash = policy_hash_end(hash), .at = (uint32_t)at - 1};
-		ret[n].slot = (uint32_t)(ret[n].hash >> (64 - p->slot_bits));
-		__builtin_prefetch(&p->slot[ret[n++].slot]);
+		ret[n] = (struct end){.hash = policy_hash_end(hash),
+			.at = (uint32_t)at - 1,
+			.left = 1u << head->slot_bits};
+		ret[n].slot = (uint32_t)(ret[n].hash >> (64 - head->slot_bits));
+		__builtin_prefetch(&t->slot[ret[n++].slot]);
 	}
 	return n;
 }
 
 static void scan_name(struct scan *scan, const struct host *h)
 {
-	struct end end[(HOST_MAX_NAME + 1) / 2];
+	UNINITIALIZED struct end end[(HOST_MAX_NAME + 1) / 2]; /* cut_ends fills what is read */
 	const char *dot = memchr(h->name, '.', h->n);
 	size_t second = dot ? (size_t)(dot - h->name) + 1 : 0;
-	size_t n = cut_ends(scan->p, h, end);
+	size_t n = cut_ends(scan->t, h, end);
 
 	for (size_t i = 0; i < n; i++)
-		end[i].node = next_node(scan->p, &end[i]);
+		end[i].node = next_node(scan, &end[i]);
 	while (n-- > 0) {
-		size_t at = end[n].at, len = h->n - at;
+		size_t at = end[n].at;
 		const struct node *node = end[n].node;
 
-		while (node &&
-			(node->n_name != len || memcmp(node_name(node), h->name + at, len) != 0))
-			node = next_node(scan->p, &end[n]);
+		while (node && !is_node_of(scan, node, h->name + at, h->n - at))
+			node = next_node(scan, &end[n]);
 		if (node)
 			see_node(scan, node, at, at == second);
 	}
 }
 
 /* How many keys are at most `key`; those with other first bits are skipped. */
-static size_t count_below(const struct nets *nets, addr_bits key)
+static size_t count_below(struct scan *scan, const struct nets *nets, addr_bits key)
 {
 	const uint32_t *door = nets->door + (size_t)(key >> (128 - POLICY_DOOR_BITS));
 	const addr_bits *at = nets->key + door[0];
 	size_t n = door[1] - door[0];
 
+	if (door[0] > door[1] || door[1] > nets->n) {
+		scan->is_damaged = true;
+		return 0;
+	}
 	while (n > 0) {
 		size_t half = (n + 1) / 2;
 
@@ -254,13 +263,18 @@ static size_t count_below(const struct nets *nets, addr_bits key)
 static void scan_nets(
 	struct scan *scan, const struct addr *a, bool may_allow, const struct addr_net *range)
 {
-	const struct nets *nets = a->n == 4 ? &scan->p->v4 : &scan->p->v6;
+	const struct nets *nets = a->n == 4 ? &scan->t->v4 : &scan->t->v6;
 	addr_bits key = addr_key(a);
-	size_t n = nets->n ? count_below(nets, key) : 0;
+	size_t n = nets->n ? count_below(scan, nets, key) : 0;
 
-	for (uint32_t i = n ? (uint32_t)n - 1 : NO_NET; i != NO_NET; i = nets->net[i].parent) {
+	for (uint32_t i = n ? (uint32_t)n - 1 : NO_NET, up; i != NO_NET; i = up) {
 		const struct net *net = &nets->net[i];
 
+		up = net->parent;
+		if ((up != NO_NET && up >= i) || net->prefix > 128) {
+			scan->is_damaged = true;
+			return;
+		}
 		if (net->prefix && (nets->key[i] ^ key) >> (128 - net->prefix) != 0)
 			continue;
 		see_spans(scan, &net->spans, may_allow && (!range || net->prefix >= range->prefix));
@@ -268,24 +282,48 @@ static void scan_nets(
 }
 
 /* An address, and every address inside it: what is inside can be denied, not allowed. */
-static void scan_addr(struct scan *scan, const struct addr *a, const struct addr_net *range)
+static void scan_addr(
+	struct scan *scan, const struct addr *a, bool may_allow, const struct addr_net *range)
 {
 	struct addr inner[ADDR_MAX_EMBEDDED];
 	size_t n = addr_embedded(a, inner);
 
-	scan_nets(scan, a, true, range);
+	scan_nets(scan, a, may_allow, range);
 	for (size_t i = 0; i < n; i++)
 		scan_nets(scan, &inner[i], false, NULL);
+}
+
+/* In one part. */
+static void scan_part(struct scan *scan, const struct host *h, const struct addr_net *range)
+{
+	if (h->is_addr)
+		scan_addr(scan, &h->addr, true, range);
+	else if (scan->t->head.max_labels)
+		scan_name(scan, h);
+	see_spans(scan, &scan->t->head.every, !range && !scan->is_here);
+}
+
+/* The next part that there is; false after the last, and then it begins again. */
+static bool next_part(struct scan *scan)
+{
+	const struct table *end = scan->p->part + POLICY_N_PARTS;
+
+	scan->t = scan->t ? scan->t + 1 : scan->p->part;
+	while (scan->t < end && !scan->t->map)
+		scan->t++;
+	scan->is_mute =
+		scan->t == &scan->p->part[POLICY_ALL] && scan->p->part[POLICY_OWN].head.only;
+	if (scan->t < end)
+		return true;
+	scan->t = NULL;
+	return false;
 }
 
 static void scan_host(struct scan *scan, const struct host *h, const struct addr_net *range)
 {
 	scan->is_here = host_is_here(h);
-	if (!h->is_addr)
-		scan_name(scan, h);
-	else
-		scan_addr(scan, &h->addr, range);
-	see_spans(scan, &scan->p->every, !range && !scan->is_here);
+	while (next_part(scan))
+		scan_part(scan, h, range);
 }
 
 /* ---- deciding ---- */
@@ -294,24 +332,49 @@ static void scan_host(struct scan *scan, const struct host *h, const struct addr
 static bool can_decide(const struct policy *p, struct policy_decision *ret)
 {
 	*ret = (struct policy_decision){.why = POLICY_NO_POLICY};
-	if (p && p->fault)
+	if (p && p->fault && !p->is_unset)
 		*ret = (struct policy_decision){.why = POLICY_FAULT, .fault = p->fault};
 	return p && !p->fault;
+}
+
+static void name_rule(struct hit hit, struct policy_decision *ret)
+{
+	const struct table_rule *rule = hit.rule;
+	const char *text = hit.table->text + rule->text;
+
+	if (!table_has(
+		    hit.table, TABLE_TEXT, rule->text, (uint64_t)rule->n_id + rule->n_resources) ||
+		rule->effect >= RULE_EFFECTS || rule->kind >= RULE_KINDS) {
+		*ret = (struct policy_decision){.why = POLICY_FAULT, .fault = DAMAGED};
+		return;
+	}
+	ret->why = POLICY_RULE;
+	ret->rule = (struct policy_rule){.effect = (enum rule_effect)rule->effect,
+		.kind = (enum rule_kind)rule->kind,
+		.is_own = rule->is_own,
+		.index = rule->index,
+		.group = rule->group,
+		.id = slice_of(text, rule->n_id),
+		.resources = slice_of(text + rule->n_id, rule->n_resources)};
 }
 
 static void conclude_policy(const struct scan *scan, const struct addr *special,
 	enum addr_class class, struct policy_decision *ret)
 {
-	const struct rule *rule = scan->deny ? scan->deny : scan->allow;
-
-	if (rule)
-		*ret = (struct policy_decision){
-			.allowed = rule == scan->allow, .why = POLICY_RULE, .rule = rule};
-	else if (special)
-		*ret = (struct policy_decision){
-			.why = POLICY_SPECIAL, .addr = *special, .addr_class = class};
-	else
-		*ret = (struct policy_decision){.why = POLICY_NO_RULE};
+	*ret = (struct policy_decision){.why = POLICY_NO_RULE};
+	if (scan->is_damaged) {
+		ret->why = POLICY_FAULT;
+		ret->fault = DAMAGED;
+	} else if (scan->deny.rule) {
+		name_rule(scan->deny, ret);
+	} else if (scan->allow.rule) {
+		ret->allowed = true;
+		name_rule(scan->allow, ret);
+	} else if (special) {
+		ret->why = POLICY_SPECIAL;
+		ret->addr = *special;
+		ret->addr_class = class;
+	}
 }
 
 static enum addr_class classify_policy(
@@ -344,11 +407,11 @@ void policy_decide(const struct policy *p, const struct policy_op *op, struct po
 static void decide_here(struct scan *scan, const struct addr *addr, enum addr_class class,
 	struct policy_decision *ret)
 {
-	scan_addr(scan, addr, NULL);
-	scan->allow = NULL;
+	while (next_part(scan))
+		scan_addr(scan, addr, false, NULL);
 	scan_host(scan, scan->op->host, NULL);
 	if (class != ADDR_LOOPBACK)
-		scan->allow = NULL;
+		scan->allow.rule = NULL;
 	conclude_policy(scan, addr, class, ret);
 }
 
@@ -365,9 +428,11 @@ void policy_decide_address(const struct policy *p, const struct policy_op *op,
 		decide_here(&scan, addr, class, ret);
 		return;
 	}
-	scan_addr(&scan, addr, class == ADDR_PUBLIC ? NULL : &range);
-	see_spans(&scan, &p->every, false);
-	if (class == ADDR_PUBLIC && !scan.deny)
+	while (next_part(&scan)) {
+		scan_addr(&scan, addr, true, class == ADDR_PUBLIC ? NULL : &range);
+		see_spans(&scan, &scan.t->head.every, false);
+	}
+	if (class == ADDR_PUBLIC && !scan.deny.rule && !scan.is_damaged)
 		*ret = (struct policy_decision){.allowed = true, .why = POLICY_PUBLIC};
 	else
 		conclude_policy(&scan, addr, class, ret);
@@ -396,5 +461,5 @@ bool policy_has_port(const struct policy *p, const struct policy_op *op)
 	if (!can_decide(p, &d))
 		return false;
 	scan_host(&scan, op->host, NULL);
-	return scan.has_port;
+	return scan.has_port && !scan.is_damaged;
 }

@@ -2,18 +2,18 @@
 /*
  * policy - decides whether the policy allows an operation of a sandbox.
  *
- * How      policy_load compiles the rules that concern one sandbox into tables that never change
- *          again; policy_decide looks up an operation in them. Any deny wins, then any allow; the
- *          default is deny; the order of the rules has no meaning. Names of this host
- *          (host_is_here) are allowed only by a rule with exactly that name and a port. Names: one
- *          hash table of the literal ends of all patterns, searched once for each label of the
- *          host. Addresses: sorted networks, each with the one around it. Below each, disjoint
- *          ranges of ports with the longest-living deny and allow. A decision allocates nothing,
- *          and its steps do not grow with the number of rules.
+ * How      A policy has two tables (table.h) that never change: the rules for all sandboxes, and
+ *          the rules of this sandbox. policy_decide looks up an operation in both. Any deny wins,
+ *          then any allow; the default is deny; the order of the rules has no meaning. Names of
+ *          this host (host_is_here) are allowed only by a rule with exactly that name and a port.
+ *          Names: one hash table of the literal ends of all patterns, searched once for each label
+ *          of the host. Addresses: sorted networks, each with the one around it. Below each,
+ *          disjoint ranges of ports with the longest-living deny and allow. A decision allocates
+ *          nothing, and its steps do not grow with the number of rules.
  * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress
  *          and sbxd.
- * Owns     A struct policy owns its rules; what a decision points to lives as long as the policy.
- * Limits   POLICY_MAX_GLOBS patterns in front of one literal end.
+ * Owns     A struct policy owns its tables; what a decision points to lives as long as the policy.
+ * Limits   POLICY_MAX_GLOBS patterns in front of one literal end, in each table.
  * Never    Fails open: a fault, an empty text and a NULL policy are policies that deny everything.
  * See      proto/PROTOCOL.policy, policy_test.c, policy_oracle_test.c, bench/policy
  */
@@ -26,6 +26,8 @@
 #define POLICY_MAX_EXPLAIN 1024
 
 struct policy;
+
+enum policy_part { POLICY_ALL, POLICY_OWN, POLICY_N_PARTS };
 
 /* An operation. A further kind of rule adds its own fields to host and port. */
 struct policy_op {
@@ -46,23 +48,30 @@ enum policy_why {
 	POLICY_PUBLIC,	/* of a connected address: nothing speaks against it */
 };
 
+/* A rule as a table has it. */
+struct policy_rule {
+	enum rule_effect effect;
+	enum rule_kind kind;
+	bool is_own;		    /* for this sandbox only */
+	uint32_t index;		    /* in the rules that were compiled */
+	uint32_t group;		    /* as struct rule */
+	struct slice id, resources; /* without an id: empty */
+};
+
 struct policy_decision {
 	bool allowed;
 	enum policy_why why;
-	const struct rule *rule;    /* POLICY_RULE */
+	struct policy_rule rule;    /* POLICY_RULE */
 	const char *fault;	    /* POLICY_FAULT */
 	enum addr_class addr_class; /* POLICY_SPECIAL */
 	struct addr addr;	    /* POLICY_SPECIAL */
 };
 
-/*
- * Takes the rules over (*rules is empty afterwards) and keeps those for every sandbox and for this
- * one. Never NULL: see policy_fault.
- */
-struct policy *policy_new(struct rules *rules, const char *sandbox);
+/* The rules for every sandbox and for this one, compiled. Never NULL: see policy_fault. */
+struct policy *policy_new(const struct rules *rules, const char *sandbox);
 /* As policy_new, from the text of a file. */
 struct policy *policy_load(struct slice text, const char *name, const char *sandbox);
-/* Why this policy denies everything; NULL when it does not have a fault. */
+/* Why this policy denies everything; NULL when it does not have a fault and is set. */
 const char *policy_fault(const struct policy *policy);
 void policy_free(struct policy *policy);
 

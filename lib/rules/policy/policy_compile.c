@@ -25,17 +25,32 @@ struct draft {
 	size_t span; /* in build.name_spans */
 };
 
-/* Arrays that grow while the tables are filled. */
+struct net_list {
+	addr_bits *key;
+	struct net *net;
+	size_t n, max;
+};
+
+/* Arrays that grow while the sections are filled. */
 struct build {
-	struct policy *p;
-	struct span_list spans;	     /* become policy.span */
+	struct table_draft *table;
+	struct span_list spans;	     /* become TABLE_SPANS */
 	struct span_list name_spans; /* move into the records */
 	struct draft *draft;
 	size_t n_drafts, max_drafts;
+	char *text;
 	size_t n_text, max_text;
+	struct glob *glob;
 	size_t n_globs, max_globs;
-	size_t n_bytes; /* of policy.nodes */
+	struct net_list v4, v6;
+	size_t n_bytes; /* of TABLE_NODES */
 };
+
+static void give_section(struct build *b, enum table_section section, void *bytes, size_t n)
+{
+	b->table->bytes[section] = bytes;
+	b->table->head.section[section].n = n;
+}
 
 static void *grow_compile(void *list, size_t n, size_t *max, size_t size)
 {
@@ -128,17 +143,20 @@ static void add_entries(struct entry *list, size_t *n, const struct rule *rule, 
 	}
 }
 
-static struct entry *list_entries(const struct rules *rules, const char *sandbox, size_t *ret_n)
+static struct entry *list_entries(const struct table_wish *wish, size_t *ret_n)
 {
-	struct entry *list = xcalloc(rules->n_resources * NETRULE_MAX_PORTS + 1, sizeof(*list));
-	size_t n = 0;
+	size_t n = 0, max = 1;
+	struct entry *list;
 
-	for (size_t i = 0; i < rules->n; i++) {
-		const struct rule *rule = &rules->rule[i];
-		uint32_t number = (uint32_t)(i + 1) | (rule->until_ms ? POLICY_ENDS : 0);
+	for (size_t i = 0; i < wish->n; i++)
+		max += wish->rules->rule[wish->pick[i]].n_net * NETRULE_MAX_PORTS;
+	list = xcalloc(max, sizeof(*list));
+	for (size_t i = 0; i < wish->n; i++) {
+		const struct rule *rule = &wish->rules->rule[wish->pick[i]];
 
-		if (rule->kind == RULE_NETWORK && rule_is_for(rule, sandbox))
-			add_entries(list, &n, rule, number);
+		if (rule->kind == RULE_NETWORK)
+			add_entries(list, &n, rule,
+				(uint32_t)(i + 1) | (rule->until_ms ? POLICY_ENDS : 0));
 	}
 	qsort(list, n, sizeof(*list), compare_entries);
 	*ret_n = n;
@@ -247,8 +265,9 @@ static uint32_t add_text(struct build *b, struct slice s)
 	size_t at = b->n_text;
 
 	while (at + s.n > b->max_text)
-		b->p->text = grow_compile(b->p->text, b->max_text, &b->max_text, 1);
-	memcpy(b->p->text + at, s.p, s.n);
+		b->text = grow_compile(b->text, b->max_text, &b->max_text, 1);
+	if (s.n)
+		memcpy(b->text + at, s.p, s.n);
 	b->n_text += s.n;
 	return (uint32_t)at;
 }
@@ -271,14 +290,12 @@ static struct draft *draft_for(struct build *b, const struct netrule *net)
 static int add_glob(
 	struct build *b, struct node *node, const struct entry *e, size_t n, struct err *err)
 {
-	struct policy *p = b->p;
-
 	if (node->n_globs == POLICY_MAX_GLOBS)
 		return err_set(err, -E2BIG,
 			"line %u: more than %d patterns in front of '%.253s': use '*.' or '**.'",
 			e->rule->line, POLICY_MAX_GLOBS, e->net->name + e->net->n_glob);
-	p->glob = grow_compile(p->glob, b->n_globs, &b->max_globs, sizeof(*p->glob));
-	p->glob[b->n_globs++] =
+	b->glob = grow_compile(b->glob, b->n_globs, &b->max_globs, sizeof(*b->glob));
+	b->glob[b->n_globs++] =
 		(struct glob){.text = add_text(b, slice_of(e->net->name, e->net->n_glob - 1u)),
 			.n = (uint8_t)(e->net->n_glob - 1),
 			.deep = e->net->deep,
@@ -313,9 +330,8 @@ static size_t draft_spans(const struct draft *d)
 	return (size_t)d->node.n[LIST_EXACT] + d->node.n[LIST_ONE] + d->node.n[LIST_DEEP];
 }
 
-static void write_record(struct build *b, const struct draft *d, uint32_t unit)
+static void write_record(const struct build *b, const struct draft *d, uint8_t *to)
 {
-	uint8_t *to = b->p->nodes + (size_t)unit * POLICY_UNIT;
 	size_t n = draft_spans(d) * sizeof(struct span);
 
 	memcpy(to, &d->node, sizeof(d->node));
@@ -324,9 +340,9 @@ static void write_record(struct build *b, const struct draft *d, uint32_t unit)
 	memcpy(to + sizeof(d->node) + n, d->name.p, d->name.n);
 }
 
-static void hash_name(struct policy *p, struct slice name, uint32_t unit)
+static void hash_name(struct table_head *head, uint32_t *slots, struct slice name, uint32_t unit)
 {
-	uint32_t mask = (1u << p->slot_bits) - 1, slot;
+	uint32_t mask = (1u << head->slot_bits) - 1, slot;
 	uint64_t hash = POLICY_HASH_START;
 	unsigned labels = 1;
 
@@ -334,19 +350,36 @@ static void hash_name(struct policy *p, struct slice name, uint32_t unit)
 		hash = policy_hash_byte(hash, name.p[i - 1]);
 		labels += name.p[i - 1] == '.';
 	}
-	p->max_labels = MAX(p->max_labels, labels);
-	p->has_labels[labels / 64] |= 1ull << labels % 64;
+	head->max_labels = (uint8_t)MAX(head->max_labels, labels);
+	head->has_labels[labels / 64] |= 1ull << labels % 64;
 	hash = policy_hash_end(hash);
-	slot = (uint32_t)(hash >> (64 - p->slot_bits));
-	while (p->slot[slot])
+	slot = (uint32_t)(hash >> (64 - head->slot_bits));
+	while (slots[slot])
 		slot = (slot + 1) & mask;
-	p->slot[slot] = unit << 8 | (hash & 0xff);
+	slots[slot] = unit << 8 | (hash & 0xff);
 }
 
 /* At most half of the slots are used. */
+static void fill_records(struct build *b, const uint32_t *unit)
+{
+	struct table_head *head = &b->table->head;
+	size_t n = (b->n_bytes + POLICY_LINE - 1) / POLICY_LINE * POLICY_LINE;
+	uint8_t *nodes = xcalloc(n, 1);
+	uint32_t *slots;
+
+	for (head->slot_bits = 1; (1ull << head->slot_bits) < b->n_drafts * 2;)
+		head->slot_bits++;
+	slots = xcalloc(1ul << head->slot_bits, sizeof(*slots));
+	for (size_t i = 0; i < b->n_drafts; i++) {
+		write_record(b, &b->draft[i], nodes + (size_t)unit[i] * POLICY_UNIT);
+		hash_name(head, slots, b->draft[i].name, unit[i]);
+	}
+	give_section(b, TABLE_NODES, nodes, n);
+	give_section(b, TABLE_SLOTS, slots, 1ul << head->slot_bits);
+}
+
 static int write_records(struct build *b, struct err *err)
 {
-	struct policy *p = b->p;
 	AUTO_FREE uint32_t *unit = xcalloc(b->n_drafts + 1, sizeof(*unit));
 
 	for (size_t i = 0; i < b->n_drafts; i++)
@@ -354,16 +387,8 @@ static int write_records(struct build *b, struct err *err)
 						  draft_spans(&b->draft[i]) * sizeof(struct span));
 	if (b->n_bytes / POLICY_UNIT >= 1u << 24)
 		return err_set(err, -E2BIG, "the policy is too large");
-	p->nodes = aligned_alloc(POLICY_LINE, (b->n_bytes / POLICY_LINE + 1) * POLICY_LINE);
-	if (!p->nodes)
-		abort();
-	for (p->slot_bits = 1; (1ull << p->slot_bits) < b->n_drafts * 2;)
-		p->slot_bits++;
-	p->slot = xcalloc(1ul << p->slot_bits, sizeof(*p->slot));
-	for (size_t i = 0; i < b->n_drafts; i++) {
-		write_record(b, &b->draft[i], unit[i]);
-		hash_name(p, b->draft[i].name, unit[i]);
-	}
+	if (b->n_drafts)
+		fill_records(b, unit);
 	return 0;
 }
 
@@ -373,7 +398,7 @@ static int write_records(struct build *b, struct err *err)
 static void add_net(struct build *b, const struct entry *e, size_t n)
 {
 	const struct addr_net *a = &e->net->net;
-	struct nets *nets = a->addr.n == 4 ? &b->p->v4 : &b->p->v6;
+	struct net_list *nets = a->addr.n == 4 ? &b->v4 : &b->v6;
 	addr_bits key = addr_key(&a->addr);
 	uint32_t up = nets->n ? (uint32_t)nets->n - 1 : NO_NET;
 
@@ -390,46 +415,85 @@ static void add_net(struct build *b, const struct entry *e, size_t n)
 		.parent = up, .prefix = a->prefix, .spans = add_spans(&b->spans, e, n)};
 }
 
-static void add_doors(struct nets *nets)
+static void give_nets(struct build *b, const struct net_list *nets, enum table_section keys,
+	enum table_section list, enum table_section doors)
 {
-	size_t n = 1u << POLICY_DOOR_BITS, k = 0;
+	uint32_t *door;
+	size_t k = 0;
 
 	if (!nets->n)
 		return;
-	nets->door = xcalloc(n + 1, sizeof(*nets->door));
-	for (size_t i = 0; i <= n; i++) {
+	door = xcalloc(POLICY_N_DOORS, sizeof(*door));
+	for (size_t i = 0; i < POLICY_N_DOORS; i++) {
 		while (k < nets->n && (size_t)(nets->key[k] >> (128 - POLICY_DOOR_BITS)) < i)
 			k++;
-		nets->door[i] = (uint32_t)k;
+		door[i] = (uint32_t)k;
 	}
+	give_section(b, keys, nets->key, nets->n);
+	give_section(b, list, nets->net, nets->n);
+	give_section(b, doors, door, POLICY_N_DOORS);
 }
 
-int policy_compile(struct policy *p, const char *sandbox, struct err *err)
+/* ---- rules ---- */
+
+static void add_rules(struct build *b, const struct table_wish *wish)
 {
-	struct build b = {.p = p};
+	struct table_rule *list = xcalloc(wish->n + 1, sizeof(*list));
+
+	for (size_t i = 0; i < wish->n; i++) {
+		const struct rule *rule = &wish->rules->rule[wish->pick[i]];
+		AUTO_FREE char *resources = rule_print_resources(rule);
+		struct slice id = slice_from_str(rule->id ? rule->id : ""),
+			     text = slice_from_str(resources);
+
+		list[i] = (struct table_rule){.until_ms = rule->until_ms,
+			.text = add_text(b, id),
+			.index = wish->pick[i],
+			.group = (uint32_t)rule->group,
+			.n_id = (uint16_t)id.n,
+			.n_resources = (uint16_t)text.n,
+			.effect = (uint8_t)rule->effect,
+			.kind = (uint8_t)rule->kind,
+			.is_own = rule->sandbox != NULL};
+		(void)add_text(b, text);
+	}
+	give_section(b, TABLE_RULES, list, wish->n);
+}
+
+static int add_place(struct build *b, const struct entry *e, size_t n, struct err *err)
+{
+	if (e->net->form == NETRULE_NAME)
+		return add_name(b, e, n, err);
+	if (e->net->form == NETRULE_ADDR)
+		add_net(b, e, n);
+	else
+		b->table->head.every = add_spans(&b->spans, e, n);
+	return 0;
+}
+
+int policy_compile(const struct table_wish *wish, struct table_draft *ret, struct err *err)
+{
+	struct build b = {.table = ret};
 	size_t n, i = 0;
-	AUTO_FREE struct entry *entry = list_entries(&p->rules, sandbox, &n);
+	AUTO_FREE struct entry *entry = list_entries(wish, &n);
 	int r = 0;
 
 	while (i < n && r == 0) {
-		const struct entry *e = &entry[i];
 		size_t k = 1;
 
-		while (i + k < n && compare_places(e, e + k) == 0)
+		while (i + k < n && compare_places(&entry[i], &entry[i + k]) == 0)
 			k++;
-		if (e->net->form == NETRULE_EVERY)
-			p->every = add_spans(&b.spans, e, k);
-		else if (e->net->form == NETRULE_ADDR)
-			add_net(&b, e, k);
-		else
-			r = add_name(&b, e, k, err);
+		r = add_place(&b, &entry[i], k, err);
 		i += k;
 	}
-	p->span = b.spans.span;
-	add_doors(&p->v4);
-	add_doors(&p->v6);
 	if (r == 0)
 		r = write_records(&b, err);
+	add_rules(&b, wish);
+	give_section(&b, TABLE_SPANS, b.spans.span, b.spans.n);
+	give_section(&b, TABLE_GLOBS, b.glob, b.n_globs);
+	give_section(&b, TABLE_TEXT, b.text, b.n_text);
+	give_nets(&b, &b.v4, TABLE_V4_KEYS, TABLE_V4_NETS, TABLE_V4_DOORS);
+	give_nets(&b, &b.v6, TABLE_V6_KEYS, TABLE_V6_NETS, TABLE_V6_DOORS);
 	free(b.draft);
 	free(b.name_spans.span);
 	return r;

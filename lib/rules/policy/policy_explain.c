@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include "lib/base/mem.h"
 
+#define MAX_SHOWN (size_t)300 /* bytes of the resources */
+
 void policy_print_op(const struct policy_op *op, char *buf, size_t size)
 {
 	bool v6 = op->host->is_addr && op->host->addr.n == 16;
@@ -15,12 +17,14 @@ void policy_print_op(const struct policy_op *op, char *buf, size_t size)
 
 static void explain_rule(const struct policy_decision *d, const char *what, char *buf, size_t size)
 {
-	AUTO_FREE char *resources = rule_print_resources(d->rule);
+	const struct policy_rule *rule = &d->rule;
+	struct slice id = rule->id.n ? rule->id : slice_from_str("-");
 
-	(void)snprintf(buf, size, "%s: rule \"%s\" (%s %s %.300s%s) matched op(%s)",
-		d->allowed ? "allowed" : "denied", d->rule->id ? d->rule->id : "-",
-		rule_effect_name(d->rule->effect), rule_kind_name(d->rule->kind), resources,
-		strlen(resources) > 300 ? "..." : "", what);
+	(void)snprintf(buf, size, "%s: rule \"%.*s\" (%s %s %.*s%s) matched op(%s)",
+		d->allowed ? "allowed" : "denied", (int)id.n, (const char *)id.p,
+		rule_effect_name(rule->effect), rule_kind_name(rule->kind),
+		(int)MIN(rule->resources.n, MAX_SHOWN), (const char *)rule->resources.p,
+		rule->resources.n > MAX_SHOWN ? "..." : "", what);
 }
 
 static void explain_special(

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_internal - the tables of a compiled policy, for policy.c and policy_compile.c only.
+ * policy_internal - the layout of a compiled table (table.h), for its compiler and its readers.
  */
 #pragma once
 
 #include <assert.h>
 #include "policy.h"
+#include "table.h"
+
+#ifndef SBX_BUILD
+#define SBX_BUILD SBX_VERSION
+#endif
+
+#define TABLE_MAGIC "sbxrules"
+#define TABLE_FORMAT 1
+#define TABLE_MAX_BUILD 64
+#define TABLE_SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
+#define TABLE_ALIGN 64 /* of each section */
 
 /* A rule in a span: its index + 1, 0 for none; the top bit marks a rule that expires. */
 #define POLICY_ENDS 0x80000000u
@@ -17,7 +28,7 @@ struct span {
 };
 
 struct spans {
-	uint32_t first; /* in policy.span */
+	uint32_t first; /* in table.span */
 	uint32_t n;
 };
 
@@ -30,7 +41,7 @@ enum list { LIST_EXACT, LIST_ONE, LIST_DEEP, LIST_GLOB, N_LISTS = LIST_GLOB };
  * most records are one.
  */
 struct node {
-	uint32_t glob; /* in policy.glob */
+	uint32_t glob; /* in table.glob */
 	uint16_t n_globs;
 	uint16_t n[N_LISTS];
 	uint8_t n_name;
@@ -41,57 +52,114 @@ struct node {
 
 static_assert(sizeof(struct node) == POLICY_UNIT, "struct node has grown");
 
-static inline const struct span *node_spans(const struct node *node)
-{
-	return (const struct span *)(node + 1);
-}
-
-static inline const char *node_name(const struct node *node)
-{
-	return (const char *)(node_spans(node) + node->n[LIST_EXACT] + node->n[LIST_ONE] +
-			      node->n[LIST_DEEP]);
-}
-
 /* The labels in front of a literal end, patterns among them. */
 struct glob {
-	uint32_t text; /* in policy.text, without the dot after it */
+	uint32_t text; /* in table.text, without the dot after it */
 	uint8_t n;
-	bool deep;
+	uint8_t deep;
 	struct spans spans;
 };
 
 #define NO_NET UINT32_MAX
 
 struct net {
-	uint32_t parent; /* the network around it, or NO_NET */
+	uint32_t parent; /* the network around it, before it in the list, or NO_NET */
 	uint8_t prefix;
 	struct spans spans;
 };
 
-/* The networks of one family, by their first address and then from wide to narrow. */
-struct nets {
-	addr_bits *key;
-	struct net *net;
-	size_t n, max;
-	uint32_t *door; /* of 2^POLICY_DOOR_BITS + 1: how many keys begin with smaller bits */
+/* A door: how many keys begin with smaller bits. */
+#define POLICY_DOOR_BITS 10
+#define POLICY_N_DOORS ((1u << POLICY_DOOR_BITS) + 1)
+
+/* What a decision tells about its rule. */
+struct table_rule {
+	uint64_t until_ms;
+	uint32_t text; /* in table.text: the id, then the resources */
+	uint32_t index, group;
+	uint16_t n_id, n_resources;
+	uint8_t effect, kind, is_own;
 };
 
-#define POLICY_DOOR_BITS 10
+enum table_section {
+	TABLE_SPANS,
+	TABLE_TEXT, /* of a fault: the reason */
+	TABLE_GLOBS,
+	TABLE_NODES, /* records; bytes */
+	TABLE_SLOTS, /* 2^slot_bits: 8 bits of the hash, 24 of the record's place; 0: empty */
+	TABLE_RULES,
+	TABLE_V4_KEYS, /* the networks of one family, by their first address, then wide to narrow */
+	TABLE_V4_NETS,
+	TABLE_V4_DOORS,
+	TABLE_V6_KEYS,
+	TABLE_V6_NETS,
+	TABLE_V6_DOORS,
+	TABLE_N_SECTIONS,
+};
 
-struct policy {
-	struct rules rules;
-	char *fault;
-	struct spans every; /* of `**` */
-	struct span *span;
-	char *text;
-	struct glob *glob;
-	uint8_t *nodes; /* records */
-	uint32_t *slot; /* 2^slot_bits: 8 bits of the hash, 24 of the record's place; 0: empty */
-	unsigned slot_bits;
-	unsigned max_labels;	/* of a literal end */
-	uint64_t has_labels[2]; /* bit n: there is a literal end of n labels */
+struct table_range {
+	uint64_t at, n; /* bytes from the start of the table; elements */
+};
+
+/* The first bytes of a table. Every section is optional, and all zero means that it is empty. */
+struct table_head {
+	char magic[8];
+	uint32_t format;
+	uint32_t part;
+	char build[TABLE_MAX_BUILD];
+	uint64_t size;		       /* of the whole table */
+	uint8_t state;		       /* enum table_state */
+	uint8_t only;		       /* allow rules of the other part do not count */
+	uint8_t slot_bits, max_labels; /* of a literal end */
+	uint64_t has_labels[2];	       /* bit n: there is a literal end of n labels */
+	struct spans every;	       /* of `**` */
+	struct table_range section[TABLE_N_SECTIONS];
+};
+
+struct nets {
+	const addr_bits *key;
+	const struct net *net;
+	const uint32_t *door;
+	size_t n;
+};
+
+/* A table whose sections are known to be in its memory. What refers to them is checked when it is
+ * followed. */
+struct table {
+	void *map; /* NULL: there is no such part */
+	size_t size;
+	bool is_mapped; /* else on the heap */
+	struct table_head head;
+	const struct span *span;
+	const char *text;
+	const struct glob *glob;
+	const uint8_t *nodes;
+	const uint32_t *slot;
+	const struct table_rule *rule;
 	struct nets v4, v6;
 };
+
+#define POLICY_UNSET "no network policy is set: all traffic is denied"
+
+struct policy {
+	char *fault;   /* NULL: none */
+	bool is_unset; /* then it is POLICY_UNSET */
+	struct table part[POLICY_N_PARTS];
+};
+
+static inline size_t table_count(const struct table *t, enum table_section section)
+{
+	return t->head.section[section].n;
+}
+
+/* Whether a table has these elements. */
+static inline bool table_has(
+	const struct table *t, enum table_section section, uint64_t first, uint64_t n)
+{
+	uint64_t all = t->head.section[section].n;
+
+	return first <= all && n <= all - first;
+}
 
 /* The hash of a literal end grows from its last byte to its first. */
 #define POLICY_HASH_START 0xcbf29ce484222325ull
@@ -107,5 +175,14 @@ static inline uint64_t policy_hash_end(uint64_t h)
 	return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Fills the tables from p->rules. On an error p is half-built and holds no answer. */
-int policy_compile(struct policy *p, const char *sandbox, struct err *err) MUST_CHECK;
+/* Where the bytes of a section are before they become a table. */
+struct table_draft {
+	struct table_head head;
+	void *bytes[TABLE_N_SECTIONS];
+};
+
+/* Fills a draft from the rules of the wish, unless they cannot be compiled. */
+int policy_compile(
+	const struct table_wish *wish, struct table_draft *ret, struct err *err) MUST_CHECK;
+/* Bytes of one element. */
+size_t table_width(enum table_section section);

@@ -276,5 +276,5 @@ const struct service *services_find(
 	struct policy_decision d;
 
 	policy_decide(set->index, &op, &d);
-	return d.allowed ? set->service[d.rule->group - 1] : NULL;
+	return d.allowed ? set->service[d.rule.group - 1] : NULL;
 }

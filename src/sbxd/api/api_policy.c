@@ -124,7 +124,23 @@ struct policy *api_load_policy(const char *sandbox)
 	return policy_load(slice_of(r < 0 ? "" : text, r < 0 ? 0 : n), "policy", sandbox);
 }
 
-static json_t *decide_target(struct policy *policy, const struct host *host, uint16_t port)
+/* Its group is left out: it belongs to the rules of the policy. */
+static json_t *decided_rule(struct sbxd *d, const struct policy_decision *pd)
+{
+	const struct rules *rules = &d->rulebook->rules;
+	struct rules none = {0};
+	struct rule rule;
+
+	rulebook_refresh(d->rulebook);
+	if (pd->why != POLICY_RULE || pd->rule.index >= rules->n)
+		return json_null();
+	rule = rules->rule[pd->rule.index];
+	rule.group = 0;
+	return api_rule_to_json(&none, &rule);
+}
+
+static json_t *decide_target(
+	struct sbxd *d, struct policy *policy, const struct host *host, uint16_t port)
 {
 	static struct addr_locals locals;
 	struct policy_op op = {.kind = RULE_NETWORK,
@@ -134,7 +150,6 @@ static json_t *decide_target(struct policy *policy, const struct host *host, uin
 		.locals = &locals};
 	char text[POLICY_MAX_EXPLAIN], what[HOST_MAX_NAME + 80];
 	struct policy_decision pd;
-	struct rules none = {0};
 	json_t *o = json_object();
 
 	/* As a keeper reads them; if the kernel does not answer, the last ones apply. */
@@ -148,15 +163,7 @@ static json_t *decide_target(struct policy *policy, const struct host *host, uin
 	json_object_set_new(o, "why", json_string(why_name(pd.why)));
 	json_object_set_new(o, "operation", api_text(what));
 	json_object_set_new(o, "explanation", api_text(text));
-	if (pd.why == POLICY_RULE) {
-		struct rule rule = *pd.rule;
-
-		/* Its group already belongs to rules of the policy. */
-		rule.group = 0;
-		json_object_set_new(o, "rule", api_rule_to_json(&none, &rule));
-	} else {
-		json_object_set_new(o, "rule", json_null());
-	}
+	json_object_set_new(o, "rule", decided_rule(d, &pd));
 	return o;
 }
 
@@ -175,7 +182,7 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
 		return;
 	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);
-	o = decide_target(policy, &host, port);
+	o = decide_target(d, policy, &host, port);
 	policy_free(policy);
 	json_object_set_new(o, "sandbox", text_or_null(req->sandbox ? row.spec.name : NULL));
 	api_reply_json(d, c, 200, o);

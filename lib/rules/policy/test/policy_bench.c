@@ -38,6 +38,7 @@ static void set_up(struct arm *arm, size_t n)
 
 	random_rules_wide(&rs, n, &rules);
 	arm->p = policy_new(&rules, "bench");
+	rules_done(&rules);
 	arm->host = calloc(COLD, sizeof(*arm->host));
 	arm->op = calloc(COLD, sizeof(*arm->op));
 	if (policy_fault(arm->p) || !arm->host || !arm->op)

@@ -37,7 +37,7 @@ static void check_decision(const struct policy *p, struct slice name, uint16_t p
 		return;
 	op.host = &h;
 	policy_decide(p, &op, &d);
-	assert(!d.allowed || (d.rule && d.rule->effect == RULE_ALLOW));
+	assert(!d.allowed || (d.why == POLICY_RULE && d.rule.effect == RULE_ALLOW));
 	assert(!d.allowed || policy_has_port(p, &op));
 	policy_explain(&op, &d, text, sizeof(text));
 }

@@ -2,7 +2,9 @@
 /* policy.c against naive.c on random policies and targets; the argument says how many pairs. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "lib/rules/policy/table.h"
 #include "naive.h"
 #include "random_rules.h"
 
@@ -24,12 +26,15 @@ static void complain(const struct rules *rules, const struct policy_op *op, bool
 static bool names_a_good_rule(const struct naive_rule *list, size_t n, const struct policy_op *op,
 	const struct policy_decision *d)
 {
-	for (size_t i = 0; i < n; i++)
-		if (list[i].rule == d->rule)
-			return naive_matches(&list[i], op) && rule_is_for(d->rule, "one") &&
-			       !rule_is_over(d->rule, op->now_ms) &&
-			       d->allowed == (d->rule->effect == RULE_ALLOW);
-	return d->rule == NULL && !d->allowed;
+	const struct naive_rule *rule = &list[d->rule.index];
+
+	if (d->why != POLICY_RULE)
+		return !d->allowed;
+	return d->rule.index < n && naive_matches(rule, op) && rule_is_for(rule->rule, "one") &&
+	       !rule_is_over(rule->rule, op->now_ms) && d->rule.effect == rule->rule->effect &&
+	       d->allowed == (d->rule.effect == RULE_ALLOW) &&
+	       d->rule.is_own == (rule->rule->sandbox != NULL) &&
+	       slice_eq_str(d->rule.resources, rule->resources);
 }
 
 static size_t try_targets(struct random_state *rs, const struct policy *p,
@@ -54,21 +59,43 @@ static size_t try_targets(struct random_state *rs, const struct policy *p,
 	return allowed;
 }
 
+/* As two sealed files, as a keeper and sbx-egress get them. */
+static struct policy *through_files(const struct rules *rules)
+{
+	int files[POLICY_N_PARTS];
+	struct policy *p;
+
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		struct table_wish wish = {.part = (enum policy_part)i, .rules = rules};
+		AUTO_FREE uint32_t *pick =
+			table_pick(rules, i == POLICY_OWN ? "one" : NULL, &wish.n);
+
+		wish.pick = pick;
+		files[i] = table_make(&wish);
+	}
+	p = policy_open(files);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		fd_close(&files[i]);
+	return p;
+}
+
 static size_t try_policy(struct random_state *rs)
 {
 	struct naive_rule list[MAX_RULES];
-	struct rules rules = {0};
+	AUTO_RULES struct rules rules = {0};
 	struct policy *p;
 	size_t n = 1 + random_below(rs, MAX_RULES), allowed;
 
 	for (size_t i = 0; i < n; i++)
 		random_rule(rs, &rules);
-	struct rules view = rules; /* the policy owns them from now on */
-
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct naive_rule){&view.rule[i], rule_print_resources(&view.rule[i])};
-	p = policy_new(&rules, "one");
-	allowed = try_targets(rs, p, &view, list);
+		list[i] = (struct naive_rule){&rules.rule[i], rule_print_resources(&rules.rule[i])};
+	p = random_below(rs, 4) ? policy_new(&rules, "one") : through_files(&rules);
+	if (policy_fault(p)) {
+		fprintf(stderr, "%s\n", policy_fault(p));
+		exit(1);
+	}
+	allowed = try_targets(rs, p, &rules, list);
 	for (size_t i = 0; i < n; i++)
 		free((void *)list[i].resources);
 	policy_free(p);

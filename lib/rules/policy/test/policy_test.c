@@ -195,7 +195,7 @@ static void an_expired_rule_is_not_there(void **state)
 	struct policy_decision d = decide(p, "a.com:443", first, NULL);
 
 	assert_true(d.allowed);
-	assert_string_equal(d.rule->id, "bb");
+	assert_true(slice_eq_str(d.rule.id, "bb"));
 	assert_true(decide(p, "a.com:443", second - 1, NULL).allowed);
 	assert_false(decide(p, "a.com:443", second, NULL).allowed);
 	assert_false(decide(p, "b.com:443", first - 1, NULL).allowed);

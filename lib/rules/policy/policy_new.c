@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/mem.h"
+#include "table.h"
+
+struct policy *policy_new(const struct rules *rules, const char *sandbox)
+{
+	void *bytes[POLICY_N_PARTS] = {0};
+	size_t n[POLICY_N_PARTS] = {0};
+
+	for (size_t i = 0; i < (sandbox ? POLICY_N_PARTS : 1); i++) {
+		struct table_wish wish = {.part = (enum policy_part)i, .rules = rules};
+		AUTO_FREE uint32_t *pick =
+			table_pick(rules, i == POLICY_OWN ? sandbox : NULL, &wish.n);
+
+		wish.pick = pick;
+		bytes[i] = table_build(&wish, &n[i]);
+	}
+	return policy_from(bytes, n);
+}
+
+static struct policy *new_faulty(const char *fault)
+{
+	struct table_wish wish = {.part = POLICY_ALL, .fault = fault};
+	void *bytes[POLICY_N_PARTS] = {0};
+	size_t n[POLICY_N_PARTS] = {0};
+
+	bytes[POLICY_ALL] = table_build(&wish, &n[POLICY_ALL]);
+	return policy_from(bytes, n);
+}
+
+struct policy *policy_load(struct slice text, const char *name, const char *sandbox)
+{
+	AUTO_RULES struct rules rules = {0};
+	struct err err;
+	int r = rules_decode(text, name, &rules, &err);
+
+	return r < 0 ? new_faulty(err_text(&err, r)) : policy_new(&rules, sandbox);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "lib/base/fs/fd.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "policy_internal.h"
+
+static bool has_sections(const struct table_head *h)
+{
+	for (size_t i = 0; i < TABLE_N_SECTIONS; i++) {
+		const struct table_range *s = &h->section[i];
+
+		if (s->n && (s->at < sizeof(*h) || s->at % TABLE_ALIGN || s->at > h->size ||
+				    s->n > (h->size - s->at) / table_width((enum table_section)i)))
+			return false;
+	}
+	return true;
+}
+
+static bool fits_nets(const struct table_head *h, enum table_section keys)
+{
+	const struct table_range *s = &h->section[keys];
+
+	return s[1].n == s[0].n && s[2].n == (s[0].n ? POLICY_N_DOORS : 0) && s[0].n < NO_NET;
+}
+
+/* Sections that belong together have as many elements as the head promises. */
+static bool fits_head(const struct table_head *h)
+{
+	size_t slots = h->section[TABLE_SLOTS].n;
+
+	if (h->slot_bits > 24 || h->max_labels > HOST_MAX_NAME / 2 + 1)
+		return false;
+	if (slots != (h->max_labels || h->slot_bits ? 1ul << h->slot_bits : 0) ||
+		(slots && h->slot_bits == 0))
+		return false;
+	return fits_nets(h, TABLE_V4_KEYS) && fits_nets(h, TABLE_V6_KEYS);
+}
+
+static int check_head(
+	const struct table_head *h, size_t size, enum policy_part part, struct err *err)
+{
+	char build[TABLE_MAX_BUILD] = SBX_BUILD;
+
+	if (memcmp(h->magic, TABLE_MAGIC, sizeof(h->magic)) != 0)
+		return err_set(err, -EBADMSG, "not a table");
+	if (h->format != TABLE_FORMAT || memcmp(h->build, build, sizeof(build)) != 0)
+		return err_set(
+			err, -EBADMSG, "made by another version of sbx: restart the sandbox");
+	if (h->size != size)
+		return err_set(err, -EBADMSG, "truncated");
+	if (h->part != part || h->state >= TABLE_N_STATES || h->only > 1 || !has_sections(h) ||
+		!fits_head(h))
+		return err_set(err, -EBADMSG, "damaged");
+	return 0;
+}
+
+static const void *section_at(const struct table *t, enum table_section section)
+{
+	const struct table_range *s = &t->head.section[section];
+
+	return (const uint8_t *)t->map + (s->n ? s->at : 0);
+}
+
+static struct nets nets_at(const struct table *t, enum table_section keys)
+{
+	return (struct nets){.key = section_at(t, keys),
+		.net = section_at(t, keys + 1),
+		.door = section_at(t, keys + 2),
+		.n = table_count(t, keys)};
+}
+
+/* t has map and size. */
+static int view_table(struct table *t, enum policy_part part, struct err *err)
+{
+	int r;
+
+	if (t->size < sizeof(t->head))
+		return err_set(err, -EBADMSG, "%s", t->size ? "truncated" : "empty");
+	memcpy(&t->head, t->map, sizeof(t->head));
+	r = check_head(&t->head, t->size, part, err);
+	if (r < 0)
+		return r;
+	t->span = section_at(t, TABLE_SPANS);
+	t->text = section_at(t, TABLE_TEXT);
+	t->glob = section_at(t, TABLE_GLOBS);
+	t->nodes = section_at(t, TABLE_NODES);
+	t->slot = section_at(t, TABLE_SLOTS);
+	t->rule = section_at(t, TABLE_RULES);
+	t->v4 = nets_at(t, TABLE_V4_KEYS);
+	t->v6 = nets_at(t, TABLE_V6_KEYS);
+	return 0;
+}
+
+/* A file that any process can still change is refused: what was checked must stay. */
+static int map_table(int file, struct table *t, struct err *err)
+{
+	struct stat st;
+	int seals = file < 0 ? -1 : fcntl(file, F_GET_SEALS);
+	void *map;
+
+	if (file < 0)
+		return err_set(err, -ENOENT, "missing");
+	if (seals < 0 || (seals & TABLE_SEALS) != TABLE_SEALS || fstat(file, &st) < 0)
+		return err_set(err, -EBADMSG, "not sealed");
+	if (st.st_size <= 0 || st.st_size > TABLE_MAX_BYTES)
+		return err_set(err, -EBADMSG, "%s", st.st_size > 0 ? "too large" : "empty");
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	if (map == MAP_FAILED)
+		return err_set(err, -errno, "cannot be mapped: %s", strerror(errno));
+	*t = (struct table){.map = map, .size = (size_t)st.st_size, .is_mapped = true};
+	return 0;
+}
+
+static void close_table(struct table *t)
+{
+	if (t->is_mapped)
+		(void)munmap(t->map, t->size);
+	else
+		free(t->map);
+	*t = (struct table){0};
+}
+
+static void set_fault(struct policy *p, const char *fault)
+{
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		close_table(&p->part[i]);
+	free(p->fault);
+	p->fault = xstrdup(fault);
+}
+
+/* The text of a table with a fault is printed: a compromised sender must not choose its bytes. */
+static bool take_fault(struct policy *p, const struct table *t)
+{
+	char text[TABLE_MAX_FAULT + 1] = "";
+
+	if (t->head.state != TABLE_IS_FAULTY)
+		return false;
+	(void)snprintf(text, sizeof(text), "%.*s",
+		(int)MIN(table_count(t, TABLE_TEXT), (size_t)TABLE_MAX_FAULT), t->text);
+	str_make_printable(text);
+	set_fault(p, text[0] ? text : "the policy has a fault");
+	return true;
+}
+
+/* All parts are in memory. */
+static struct policy *finish_policy(struct policy *p)
+{
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		if (p->part[i].map && take_fault(p, &p->part[i]))
+			return p;
+	p->is_unset = p->part[POLICY_ALL].head.state == TABLE_IS_UNSET;
+	if (p->is_unset)
+		set_fault(p, POLICY_UNSET);
+	return p;
+}
+
+static void refuse_table(struct policy *p, size_t part, const struct err *err)
+{
+	char text[ERR_MAX_TEXT + 64];
+
+	(void)snprintf(text, sizeof(text), "the compiled rules %s: %s",
+		part == POLICY_ALL ? "for all sandboxes" : "of this sandbox", err->text);
+	set_fault(p, text);
+}
+
+struct policy *policy_open(const int files[POLICY_N_PARTS])
+{
+	struct policy *p = xcalloc(1, sizeof(*p));
+
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		struct err err = {0};
+		int r = map_table(files[i], &p->part[i], &err);
+
+		if (r == 0)
+			r = view_table(&p->part[i], (enum policy_part)i, &err);
+		if (r < 0) {
+			refuse_table(p, i, &err);
+			return p;
+		}
+	}
+	return finish_policy(p);
+}
+
+struct policy *policy_from(void *const bytes[POLICY_N_PARTS], const size_t n[POLICY_N_PARTS])
+{
+	struct policy *p = xcalloc(1, sizeof(*p));
+	struct err err = {0};
+
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		p->part[i] = (struct table){.map = bytes[i], .size = n[i]};
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		if (!bytes[i] && i != POLICY_ALL)
+			continue;
+		if (view_table(&p->part[i], (enum policy_part)i, &err) < 0) {
+			refuse_table(p, i, &err);
+			return p;
+		}
+	}
+	return finish_policy(p);
+}
+
+const char *policy_fault(const struct policy *p)
+{
+	return p->fault;
+}
+
+void policy_free(struct policy *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		close_table(&p->part[i]);
+	free(p->fault);
+	free(p);
+}
