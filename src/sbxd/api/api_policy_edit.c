@@ -32,7 +32,7 @@ static bool need_rules(struct sbxd *d, struct conn *c)
 }
 
 /* Written, recorded, renamed into place: in this order, so that each step can still fail. */
-static int save(struct sbxd *d, const struct journal_entry *e, struct err *err)
+static int save_rules(struct sbxd *d, const struct journal_entry *e, struct err *err)
 {
 	struct rulebook *b = d->rulebook;
 	struct journal_entry entry = *e;
@@ -132,7 +132,7 @@ static bool is_new(const json_t *o)
 	return json_is_false(json_object_get(o, "existed"));
 }
 
-/* As save, with a record for each new rule of the list. */
+/* As save_rules, with a record for each new rule of the list. */
 static int save_added(struct sbxd *d, const json_t *list, struct err *err)
 {
 	struct rulebook *b = d->rulebook;
@@ -265,7 +265,7 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	e.reason = line;
 	e.sandbox = old.rule[0].sandbox;
 	e.count = old.n;
-	r = save(d, &e, &err);
+	r = save_rules(d, &e, &err);
 	if (!api_succeeded(d, c, r, &err))
 		return;
 	o = json_object();
@@ -337,7 +337,7 @@ static int read_import(const char *name, char **ret_text, size_t *ret_n, struct 
 	return 0;
 }
 
-static int replace(struct sbxd *d, const struct api_policy *p, struct err *err)
+static int replace_rules(struct sbxd *d, const struct api_policy *p, struct err *err)
 {
 	AUTO_FREE char *text = NULL;
 	uint64_t now = clock_wall_ms();
@@ -417,7 +417,7 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	rulebook_refresh(d->rulebook);
 	useless = without_effect(&d->rulebook->rules);
 	if (r == 0)
-		r = replace(d, &p, &err);
+		r = replace_rules(d, &p, &err);
 	o = json_object();
 	if (r == 0)
 		add_effective(o, &d->rulebook->rules, useless);
@@ -430,7 +430,7 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	e.action = p.preset ? "set-default" : "import";
 	e.reason = p.lock ? "deny-all, locked" : p.preset;
 	if (r == 0)
-		r = save(d, &e, &err);
+		r = save_rules(d, &e, &err);
 	if (r < 0) {
 		json_decref(o);
 		rulebook_abandon(d->rulebook);

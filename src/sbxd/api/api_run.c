@@ -138,7 +138,7 @@ static void wait_suspend(struct sbxd *d, struct conn *c, bool late)
 			d, c, 504, "timeout", "the sandbox was not suspended within the timeout");
 }
 
-static void suspend(struct sbxd *d, struct conn *c, const struct store_row *row)
+static void suspend_sandbox(struct sbxd *d, struct conn *c, const struct store_row *row)
 {
 	struct keeper *k = keeper_find(d, row->spec.id);
 	AUTO_FREE char *stop = xasprintf("sbx stop %s", row->spec.name);
@@ -186,7 +186,7 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (!api_find(d, c, req->ref, &row))
 		return;
 	if (to_disk) {
-		suspend(d, c, &row);
+		suspend_sandbox(d, c, &row);
 		return;
 	}
 	k = keeper_find(d, row.spec.id);

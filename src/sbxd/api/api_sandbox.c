@@ -145,8 +145,8 @@ static int rename_sandbox(
 	return r;
 }
 
-static int patch(struct sbxd *d, struct conn *c, const struct store_row *row, bool *ret_renamed,
-	struct err *err)
+static int patch_sandbox(struct sbxd *d, struct conn *c, const struct store_row *row,
+	bool *ret_renamed, struct err *err)
 {
 	AUTO_SPEC struct spec new = {0};
 	uint64_t want = 0;
@@ -187,7 +187,7 @@ void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 	if (!api_find(d, c, req->ref, &row))
 		return;
-	r = patch(d, c, &row, &renamed, &err);
+	r = patch_sandbox(d, c, &row, &renamed, &err);
 	if (!api_succeeded(d, c, r, &err))
 		return;
 	api_watch_changed(d, row.spec.id);

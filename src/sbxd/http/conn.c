@@ -35,7 +35,7 @@ static struct loop_key key_of(struct sbxd *d, const struct conn *c, enum sbxd_ev
 	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = index_of(d, c)};
 }
 
-static void arm(struct sbxd *d, struct conn *c, uint32_t events)
+static void watch_events(struct sbxd *d, struct conn *c, uint32_t events)
 {
 	if (c->armed == events)
 		return;
@@ -91,7 +91,7 @@ size_t conn_unsent(const struct conn *c)
 	return c->out_n - c->out_at;
 }
 
-static void queue(struct conn *c, const void *p, size_t n)
+static void queue_bytes(struct conn *c, const void *p, size_t n)
 {
 	if (c->out_at == c->out_n)
 		c->out_at = c->out_n = 0;
@@ -109,7 +109,7 @@ static void queue(struct conn *c, const void *p, size_t n)
 }
 
 /* Returns false if the connection was lost (and closed). */
-static bool flush(struct sbxd *d, struct conn *c)
+static bool flush_output(struct sbxd *d, struct conn *c)
 {
 	while (conn_unsent(c)) {
 		ssize_t r = send(
@@ -139,17 +139,17 @@ static void start_reading(struct sbxd *d, struct conn *c)
 	fd_close(&c->passed_fd);
 	c->too_many_fds = false;
 	/* Pipelined data is already buffered: only a writable socket wakes the loop. */
-	arm(d, c, bufq_len(&c->in) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	watch_events(d, c, bufq_len(&c->in) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 	set_timer(d, c, CONN_IDLE_MS);
 }
 
 /* Continues after a part of the reply was sent. */
 static void go_on_writing(struct sbxd *d, struct conn *c)
 {
-	if (!flush(d, c))
+	if (!flush_output(d, c))
 		return;
 	if (conn_unsent(c)) {
-		arm(d, c, EPOLLOUT);
+		watch_events(d, c, EPOLLOUT);
 		set_timer(d, c, CONN_WRITE_MS);
 		return;
 	}
@@ -167,9 +167,9 @@ void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
 
 	assert(c->state == CONN_READING || c->state == CONN_WAITING);
 	head_n = api_http_put_head(head, status, n, c->http.keep);
-	queue(c, head, head_n);
+	queue_bytes(c, head, head_n);
 	if (n)
-		queue(c, body, n);
+		queue_bytes(c, body, n);
 	c->state = CONN_WRITING;
 	c->wait = NULL;
 	c->answered = true;
@@ -183,7 +183,7 @@ void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id,
 	(void)snprintf(c->wait_id, sizeof(c->wait_id), "%s", id);
 	c->deadline_ms = clock_mono_ms() + ms;
 	set_timer(d, c, ms);
-	arm(d, c, EPOLLRDHUP);
+	watch_events(d, c, EPOLLRDHUP);
 }
 
 void conn_start_watch(struct sbxd *d, struct conn *c)
@@ -191,13 +191,13 @@ void conn_start_watch(struct sbxd *d, struct conn *c)
 	char head[API_HTTP_HEAD_ROOM];
 	size_t n = api_http_put_chunked_head(head);
 
-	queue(c, head, n);
+	queue_bytes(c, head, n);
 	c->state = CONN_WATCHING;
 	c->live = false;
 	c->cursor[0] = '\0';
 	d->conns->n_watching++;
 	loop_timer_clear(&d->loop, &c->timer);
-	arm(d, c, EPOLLIN | EPOLLOUT);
+	watch_events(d, c, EPOLLIN | EPOLLOUT);
 }
 
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
@@ -209,10 +209,10 @@ bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
 		conn_close(d, c);
 		return false;
 	}
-	queue(c, size, api_http_put_chunk_size(size, bytes.n));
-	queue(c, bytes.p, bytes.n);
-	queue(c, "\r\n", 2);
-	arm(d, c, EPOLLIN | EPOLLOUT);
+	queue_bytes(c, size, api_http_put_chunk_size(size, bytes.n));
+	queue_bytes(c, bytes.p, bytes.n);
+	queue_bytes(c, "\r\n", 2);
+	watch_events(d, c, EPOLLIN | EPOLLOUT);
 	return true;
 }
 
@@ -247,7 +247,7 @@ void conn_hand_over(struct sbxd *d, struct conn *c)
 }
 
 /* Consumes buffered data; a complete request is answered before the next one is parsed. */
-static void eat(struct sbxd *d, struct conn *c)
+static void take_bytes(struct sbxd *d, struct conn *c)
 {
 	uint32_t gen = c->gen;
 
@@ -270,7 +270,7 @@ static void eat(struct sbxd *d, struct conn *c)
 }
 
 /* As bufq_fill, with one passed descriptor for the call that needs one. */
-static ssize_t fill(struct conn *c)
+static ssize_t fill_input(struct conn *c)
 {
 	char bytes[CONN_IN_BYTES];
 	struct iovec iov = {.iov_base = bytes, .iov_len = MIN(sizeof(bytes), bufq_space(&c->in))};
@@ -292,19 +292,19 @@ static void on_readable(struct sbxd *d, struct conn *c)
 {
 	ssize_t r;
 
-	arm(d, c, EPOLLIN);
+	watch_events(d, c, EPOLLIN);
 	if (bufq_len(&c->in)) {
-		eat(d, c);
+		take_bytes(d, c);
 		return;
 	}
-	r = fill(c);
+	r = fill_input(c);
 	if (r == -EAGAIN)
 		return;
 	if (r <= 0) {
 		conn_close(d, c);
 		return;
 	}
-	eat(d, c);
+	take_bytes(d, c);
 }
 
 /* A watcher sends nothing: data and end-of-file both close it. */
@@ -314,14 +314,14 @@ static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
 		conn_close(d, c);
 		return;
 	}
-	if (!flush(d, c))
+	if (!flush_output(d, c))
 		return;
 	if (!c->live && !d->conns->ops->on_room(d, c))
 		return;
-	arm(d, c, conn_unsent(c) ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	watch_events(d, c, conn_unsent(c) ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static struct conn *find(struct sbxd *d, struct loop_key key)
+static struct conn *find_conn(struct sbxd *d, struct loop_key key)
 {
 	struct conn *c = &d->conns->slot[key.idx];
 
@@ -331,7 +331,7 @@ static struct conn *find(struct sbxd *d, struct loop_key key)
 
 void conn_on_event(struct sbxd *d, const struct loop_event *ev)
 {
-	struct conn *c = find(d, ev->key);
+	struct conn *c = find_conn(d, ev->key);
 
 	if (!c)
 		return;
@@ -350,7 +350,7 @@ void conn_on_event(struct sbxd *d, const struct loop_event *ev)
 	case CONN_WRITING:
 		go_on_writing(d, c);
 		if (c->gen == ev->key.gen && c->state == CONN_READING)
-			eat(d, c);
+			take_bytes(d, c);
 		break;
 	case CONN_WATCHING:
 		on_watcher(d, c, ev->events);
@@ -363,7 +363,7 @@ void conn_on_event(struct sbxd *d, const struct loop_event *ev)
 
 void conn_on_timer(struct sbxd *d, const struct loop_event *ev)
 {
-	struct conn *c = find(d, ev->key);
+	struct conn *c = find_conn(d, ev->key);
 
 	if (!c)
 		return;

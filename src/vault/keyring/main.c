@@ -21,21 +21,25 @@ static const SecretSchema schema = {
 	.attributes = {{"installation", SECRET_SCHEMA_ATTRIBUTE_STRING}, {NULL, 0}},
 };
 
-static void say(struct keyring_answer *a, enum keyring_status status, const char *text)
+static void set_status(struct keyring_answer *a, enum keyring_status status, const char *text)
 {
 	a->status = status;
 	(void)snprintf(a->text, sizeof(a->text), "%s", text);
 	str_make_printable(a->text);
 }
 
-static void say_error(struct keyring_answer *a, const GError *e)
+static void set_error(struct keyring_answer *a, const GError *e)
 {
 	bool none = e->domain == G_IO_ERROR ||
 		    g_error_matches(e, G_DBUS_ERROR, G_DBUS_ERROR_SERVICE_UNKNOWN) ||
 		    g_error_matches(e, G_DBUS_ERROR, G_DBUS_ERROR_SPAWN_SERVICE_NOT_FOUND);
 	bool locked = e->domain == SECRET_ERROR && e->code == SECRET_ERROR_IS_LOCKED;
 
-	say(a, locked ? KEYRING_LOCKED : none ? KEYRING_NO_SERVICE : KEYRING_FAILED, e->message);
+	set_status(a,
+		locked ? KEYRING_LOCKED
+		: none ? KEYRING_NO_SERVICE
+		       : KEYRING_FAILED,
+		e->message);
 }
 
 /* Without a prompt: the user may be absent, and the vault waits 15 s. */
@@ -46,15 +50,15 @@ static bool is_usable(SecretService *service, struct keyring_answer *a)
 	bool locked = c && secret_collection_get_locked(c);
 
 	if (!c)
-		say(a, KEYRING_NO_SERVICE, "no default keyring exists");
+		set_status(a, KEYRING_NO_SERVICE, "no default keyring exists");
 	else if (locked)
-		say(a, KEYRING_LOCKED, "the keyring is locked: unlock it and try again");
+		set_status(a, KEYRING_LOCKED, "the keyring is locked: unlock it and try again");
 	if (c)
 		g_object_unref(c);
 	return c && !locked;
 }
 
-static void put(SecretService *service, const struct keyring_ask *ask, GHashTable *attributes,
+static void put_key(SecretService *service, const struct keyring_ask *ask, GHashTable *attributes,
 	struct keyring_answer *a)
 {
 	SecretValue *value = secret_value_new(
@@ -63,14 +67,14 @@ static void put(SecretService *service, const struct keyring_ask *ask, GHashTabl
 
 	if (secret_service_store_sync(service, &schema, attributes, SECRET_COLLECTION_DEFAULT,
 		    "sbx: key of the vault", value, NULL, &e))
-		say(a, KEYRING_OK, "");
+		set_status(a, KEYRING_OK, "");
 	else
-		say_error(a, e);
+		set_error(a, e);
 	secret_value_unref(value);
 	g_clear_error(&e);
 }
 
-static void get(SecretService *service, GHashTable *attributes, struct secret *copy,
+static void get_key(SecretService *service, GHashTable *attributes, struct secret *copy,
 	struct keyring_answer *a)
 {
 	GError *e = NULL;
@@ -79,19 +83,19 @@ static void get(SecretService *service, GHashTable *attributes, struct secret *c
 	gsize n;
 
 	if (e) {
-		say_error(a, e);
+		set_error(a, e);
 		g_clear_error(&e);
 		return;
 	}
 	if (!value) {
-		say(a, KEYRING_NOT_FOUND, "the keyring has no key for this installation");
+		set_status(a, KEYRING_NOT_FOUND, "the keyring has no key for this installation");
 		return;
 	}
 	bytes = secret_value_get(value, &n);
 	if (n == 0 || n > KEYRING_MAX_VALUE || secret_copy(copy, slice_of(bytes, n), NULL) < 0) {
-		say(a, KEYRING_FAILED, "the stored item is not an sbx key");
+		set_status(a, KEYRING_FAILED, "the stored item is not an sbx key");
 	} else {
-		say(a, KEYRING_OK, "");
+		set_status(a, KEYRING_OK, "");
 		a->value = secret_slice(copy);
 	}
 	secret_value_unref(value); /* libsecret wipes it */
@@ -108,13 +112,13 @@ static void ask_service(
 	(void)g_hash_table_insert(
 		attributes, (gpointer) "installation", (gpointer)(uintptr_t)ask->name);
 	if (!service) {
-		say_error(a, e);
+		set_error(a, e);
 		g_clear_error(&e);
 	} else if (is_usable(service, a)) {
 		if (ask->op == KEYRING_PUT)
-			put(service, ask, attributes, a);
+			put_key(service, ask, attributes, a);
 		else
-			get(service, attributes, copy, a);
+			get_key(service, attributes, copy, a);
 	}
 	if (service)
 		g_object_unref(service);

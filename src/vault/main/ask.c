@@ -60,7 +60,7 @@ static void tell_saved(struct vault *v, const char *scope)
 }
 
 /* Takes the entry. */
-static int put(struct vault *v, struct book_entry *e, uint64_t *ret_serial, struct err *err)
+static int put_entry(struct vault *v, struct book_entry *e, uint64_t *ret_serial, struct err *err)
 {
 	struct book_entry *old = NULL;
 	int r;
@@ -105,7 +105,7 @@ void ask_finish_set(struct vault *v, struct op *op)
 		if (r < 0)
 			book_entry_free(TAKE(e));
 		else
-			r = put(v, e, &serial, &err);
+			r = put_entry(v, e, &serial, &err);
 	}
 	op_answer(v, op, r, serial, r < 0 ? err_text(&err, r) : "");
 }
@@ -216,7 +216,7 @@ static int store_token(struct vault *v, struct peer *p, const struct vault_meta 
 	r = secret_copy(&e->value, frame.value, err);
 	if (r < 0)
 		book_entry_free(e);
-	return r < 0 ? r : put(v, e, ret_serial, err);
+	return r < 0 ? r : put_entry(v, e, ret_serial, err);
 }
 
 /* Only data that op_read_now reads without blocking. */
@@ -288,7 +288,7 @@ static int ask_set_ref(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	e = xcalloc(1, sizeof(*e));
 	e->meta = meta;
 	e->ref = ref;
-	r = put(v, e, &serial, &err);
+	r = put_entry(v, e, &serial, &err);
 	peer_answer(v, p, msg->id, r, serial, r < 0 ? err_text(&err, r) : "");
 	return 0;
 }

@@ -26,7 +26,7 @@ static void close_pipe(struct vault *v, struct job *j)
 	fd_close(&j->fd);
 }
 
-static void end(struct vault *v, struct job *j)
+static void end_job(struct vault *v, struct job *j)
 {
 	uint32_t gen = j->gen;
 
@@ -62,7 +62,7 @@ static int give_input(int fd, struct slice input)
 	return shutdown(fd, SHUT_WR) < 0 ? -errno : 0;
 }
 
-static int begin(struct vault *v, struct job *j, const struct run *run, struct slice input)
+static int begin_job(struct vault *v, struct job *j, const struct run *run, struct slice input)
 {
 	AUTO_CLOSE int theirs = -1;
 	int r = make_ends(run, &j->fd, &theirs);
@@ -98,10 +98,10 @@ int job_start(struct vault *v, enum job_kind kind, const struct run *run, struct
 	r = secret_init(&j->out, kind == JOB_FETCH ? MAX_OUTPUT : 16384, err);
 	if (r == 0) {
 		vault_note_memory(v, &j->out);
-		r = begin(v, j, run, input);
+		r = begin_job(v, j, run, input);
 	}
 	if (r < 0) {
-		end(v, j);
+		end_job(v, j);
 		return err_errno(err, r, "cannot start a program");
 	}
 	loop_timer_set(&v->loop, &j->timer, clock_mono_ms() + run->timeout_ms + GRACE_MS,
@@ -126,7 +126,7 @@ int job_fetch(struct vault *v, struct book_entry *e, struct err *err)
 	return job_start(v, JOB_FETCH, &run, slice_of(NULL, 0), e->serial, err);
 }
 
-static int explain(const struct job *j, int how, struct err *err)
+static int explain_exit(const struct job *j, int how, struct err *err)
 {
 	if (j->is_too_long)
 		return err_set(err, -EMSGSIZE, "the output is too large");
@@ -151,7 +151,7 @@ static void finish_fetch(struct vault *v, struct job *j, int how)
 
 	if (!e) /* removed or replaced meanwhile */
 		return;
-	r = explain(j, how, &err);
+	r = explain_exit(j, how, &err);
 	if (r == 0)
 		r = extract_value(&j->out, e->ref.kind, e->user, &err);
 	if (r == 0 && !book_has_room(&v->book, j->out.n))
@@ -188,14 +188,14 @@ static void read_output(struct vault *v, struct job *j)
 	}
 }
 
-static void finish(struct vault *v, struct job *j, int how)
+static void finish_job(struct vault *v, struct job *j, int how)
 {
 	read_output(v, j);
 	if (j->kind == JOB_FETCH)
 		finish_fetch(v, j, how);
 	else
 		open_on_job(v, j, j->is_too_long ? -EMSGSIZE : how);
-	end(v, j);
+	end_job(v, j);
 }
 
 void job_on_event(struct vault *v, const struct loop_event *ev)
@@ -211,7 +211,7 @@ void job_on_timer(struct vault *v, struct loop_key key)
 	struct job *j = &v->jobs[key.idx];
 
 	if (j->gen == key.gen && j->kind != JOB_FREE)
-		finish(v, j, -ETIMEDOUT);
+		finish_job(v, j, -ETIMEDOUT);
 }
 
 void job_on_runner(struct vault *v)
@@ -236,6 +236,6 @@ void job_on_runner(struct vault *v)
 	}
 	for (size_t i = 0; i < MAX_JOBS; i++) {
 		if (v->jobs[i].kind != JOB_FREE && v->jobs[i].run_id == msg.id)
-			finish(v, &v->jobs[i], how);
+			finish_job(v, &v->jobs[i], how);
 	}
 }

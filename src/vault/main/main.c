@@ -13,7 +13,7 @@
 
 static struct vault vault;
 
-static void dispatch(struct vault *v, const struct loop_event *ev)
+static void dispatch_event(struct vault *v, const struct loop_event *ev)
 {
 	switch ((enum vault_ev)ev->key.kind) {
 	case EV_LISTEN:
@@ -50,7 +50,7 @@ struct options {
 	const char *dir;
 };
 
-static void parse(int argc, char **argv, struct options *o)
+static void parse_options(int argc, char **argv, struct options *o)
 {
 	static const char *const keys[VAULT_N_KEYS] = {"--key=auto", "--key=file",
 		"--key=secret-service", "--key=systemd-creds", "--key=passphrase"};
@@ -92,7 +92,7 @@ static const char *enter_jail(const struct options *o)
 	return jail_place(&mount);
 }
 
-static void start(struct vault *v, const struct options *o)
+static void start_vault(struct vault *v, const struct options *o)
 {
 	peer_look_for_owner(v);
 	/* no configuration file, and everything that reads one is done before the seal */
@@ -116,15 +116,15 @@ int main(int argc, char **argv)
 		return vault_selftest();
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("sbx-vault " SBX_VERSION) < 0;
-	parse(argc, argv, &options);
+	parse_options(argc, argv, &options);
 	if (!options.dir)
 		die("missing --dir (this program is started by sbx-vault-run)");
-	start(&vault, &options);
+	start_vault(&vault, &options);
 	while (!vault.done) {
 		struct loop_event ev;
 
 		loop_next(&vault.loop, &ev);
-		dispatch(&vault, &ev);
+		dispatch_event(&vault, &ev);
 	}
 	book_done(&vault.book);
 	safe_done(&vault.safe);

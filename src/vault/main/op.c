@@ -30,7 +30,7 @@ static bool is_pipe(const struct op *op)
 	return is_pipe_kind(op->kind);
 }
 
-static void end(struct vault *v, struct op *op)
+static void end_op(struct vault *v, struct op *op)
 {
 	struct peer *p = peer_of(v, op);
 	uint32_t gen = op->gen;
@@ -51,7 +51,7 @@ void op_answer(struct vault *v, struct op *op, int code, uint64_t number, const 
 	struct peer *p = peer_of(v, op);
 	uint32_t id = op->id;
 
-	end(v, op);
+	end_op(v, op);
 	if (p)
 		peer_answer(v, p, id, code, number, text);
 }
@@ -61,14 +61,14 @@ void op_answer_scanned(struct vault *v, struct op *op, struct vault_scanned *sca
 	struct peer *p = peer_of(v, op);
 	uint32_t id = op->id;
 
-	end(v, op);
+	end_op(v, op);
 	if (p)
 		peer_answer_scanned(v, p, id, scanned);
 	else
 		free(scanned);
 }
 
-static unsigned count(const struct vault *v, bool (*is)(const struct op *))
+static unsigned count_ops(const struct vault *v, bool (*is)(const struct op *))
 {
 	unsigned n = 0;
 
@@ -84,9 +84,9 @@ static bool is_scan(const struct op *op)
 
 static struct op *find_free(struct vault *v, enum op_kind kind)
 {
-	if (is_pipe_kind(kind) && count(v, is_pipe) >= MAX_PIPES)
+	if (is_pipe_kind(kind) && count_ops(v, is_pipe) >= MAX_PIPES)
 		return NULL;
-	if (kind == OP_SCAN && count(v, is_scan))
+	if (kind == OP_SCAN && count_ops(v, is_scan))
 		return NULL;
 	for (size_t i = 0; i < MAX_OPS; i++) {
 		if (v->ops[i].kind == OP_FREE)
@@ -143,7 +143,7 @@ void op_drop_peer(struct vault *v, uint32_t peer)
 {
 	for (size_t i = 0; i < MAX_OPS; i++) {
 		if (v->ops[i].kind != OP_FREE && v->ops[i].peer == peer)
-			end(v, &v->ops[i]);
+			end_op(v, &v->ops[i]);
 	}
 }
 
@@ -219,7 +219,7 @@ void op_on_fetched(struct vault *v, uint64_t serial, int code, const char *why)
 			continue;
 		}
 		fd = TAKE_FD(op->fd);
-		end(v, op);
+		end_op(v, op);
 		ask_send_value(v, p, id, e, fd);
 	}
 }

@@ -12,7 +12,7 @@
 
 #define STORED (SEAL_KEY + 8) /* in the Secret Service: the key and the last generation */
 
-static void fail(struct vault *v, int r, const struct err *err)
+static void fail_vault(struct vault *v, int r, const struct err *err)
 {
 	struct err why = {0};
 
@@ -23,7 +23,7 @@ static void fail(struct vault *v, int r, const struct err *err)
 	peer_serve(v);
 }
 
-static void load(struct vault *v, uint64_t floor)
+static void load_safe(struct vault *v, uint64_t floor)
 {
 	struct err err = {0};
 	int r;
@@ -32,7 +32,7 @@ static void load(struct vault *v, uint64_t floor)
 	r = safe_load(&v->safe, &v->book, floor, &err);
 	if (r < 0) {
 		secret_done(&v->safe.key);
-		fail(v, r, &err);
+		fail_vault(v, r, &err);
 		return;
 	}
 	for (size_t i = 0; i < v->book.n; i++)
@@ -174,7 +174,7 @@ static int get_key(struct vault *v, struct err *err)
 	default:
 		r = safe_key_from_file(&v->safe, err);
 		if (r == 0)
-			load(v, 0);
+			load_safe(v, 0);
 		return r;
 	}
 }
@@ -188,7 +188,7 @@ static void try_source(struct vault *v)
 	v->tried_ms = clock_mono_ms();
 	r = get_key(v, &err);
 	if (r < 0)
-		fail(v, r, &err);
+		fail_vault(v, r, &err);
 }
 
 /* A new vault without a fixed key source tries the next one. */
@@ -196,7 +196,7 @@ static void source_failed(struct vault *v, int r, const struct err *err)
 {
 	secret_done(&v->safe.key);
 	if (!v->safe.is_new || v->wanted != VAULT_KEY_NONE) {
-		fail(v, r, err);
+		fail_vault(v, r, err);
 		return;
 	}
 	log_info("key source not used: %s", err_text(err, r));
@@ -238,7 +238,7 @@ void open_on_job(struct vault *v, struct job *j, int how)
 	if (r < 0)
 		source_failed(v, r, &err);
 	else
-		load(v, floor);
+		load_safe(v, floor);
 }
 
 int open_with_passphrase(struct vault *v, struct secret *passphrase, struct err *err)
@@ -253,7 +253,7 @@ int open_with_passphrase(struct vault *v, struct secret *passphrase, struct err 
 		secret_slice(passphrase), v->safe.head.salt, &v->safe.key, err);
 	if (r < 0)
 		return r;
-	load(v, 0);
+	load_safe(v, 0);
 	if (v->state == VAULT_READY)
 		return 0;
 	/* a wrong one may be followed by the right one */
@@ -280,7 +280,7 @@ void open_start(struct vault *v, const char *dir, bool accept_old)
 		return;
 	}
 	if (r < 0) {
-		fail(v, r, &err);
+		fail_vault(v, r, &err);
 		return;
 	}
 	v->has_safe = true;

@@ -25,7 +25,7 @@ void peer_init(struct vault *v)
 		v->jobs[i].fd = -1;
 }
 
-static void drop(struct vault *v, struct peer *p)
+static void drop_peer(struct vault *v, struct peer *p)
 {
 	uint32_t gen = p->gen;
 
@@ -75,7 +75,7 @@ static struct peer *find_place(struct vault *v, bool of_sandbox)
 }
 
 /* Takes fd. `role` is the peer's permission after HELLO. */
-static void welcome(struct vault *v, int fd, enum vault_phase role, const char *sandbox)
+static void add_peer(struct vault *v, int fd, enum vault_phase role, const char *sandbox)
 {
 	struct peer *p = find_place(v, role == VAULT_PHASE_SANDBOX);
 
@@ -90,7 +90,7 @@ static void welcome(struct vault *v, int fd, enum vault_phase role, const char *
 		return;
 	}
 	if (chan_send_hello(fd, SBX_BUILD) < 0)
-		drop(v, p);
+		drop_peer(v, p);
 	else
 		p->phase = role;
 }
@@ -107,7 +107,7 @@ static void drop_sandbox(struct vault *v, const char *sandbox)
 		struct peer *p = &v->peers[i];
 
 		if (is_of_sandbox(p) && strcmp(p->sandbox, sandbox) == 0)
-			drop(v, p);
+			drop_peer(v, p);
 	}
 }
 
@@ -118,7 +118,7 @@ void peer_add_sandbox(struct vault *v, const char *sandbox, int fd)
 		return;
 	}
 	drop_sandbox(v, sandbox);
-	welcome(v, fd, VAULT_PHASE_SANDBOX, sandbox);
+	add_peer(v, fd, VAULT_PHASE_SANDBOX, sandbox);
 }
 
 void peer_on_listen(struct vault *v)
@@ -128,7 +128,7 @@ void peer_on_listen(struct vault *v)
 	if (fd < 0)
 		return;
 	if (fd_is_same_user(fd)) {
-		welcome(v, fd, VAULT_PHASE_ROLE, "");
+		add_peer(v, fd, VAULT_PHASE_ROLE, "");
 	} else {
 		log_warn("rejected a connection from another user");
 		(void)close(fd);
@@ -144,14 +144,14 @@ void peer_serve(struct vault *v)
 		return;
 	v->is_served = true;
 	if (v->has_owner)
-		welcome(v, VAULT_OWNER_FD, VAULT_PHASE_OWNER, "");
+		add_peer(v, VAULT_OWNER_FD, VAULT_PHASE_OWNER, "");
 	if (getsockopt(VAULT_LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) < 0) {
 		log_error("fd %d is not a socket (this program is started by sbx-vault-run)",
 			VAULT_LISTEN_FD);
 		v->done = true;
 		v->status = 1;
 	} else if (!listens) {
-		welcome(v, VAULT_LISTEN_FD, VAULT_PHASE_ROLE, "");
+		add_peer(v, VAULT_LISTEN_FD, VAULT_PHASE_ROLE, "");
 	} else if (fd_set_nonblock(VAULT_LISTEN_FD, true) < 0 ||
 		   loop_add(&v->loop, VAULT_LISTEN_FD, EPOLLIN,
 			   (struct loop_key){.kind = EV_LISTEN}) < 0) {
@@ -200,7 +200,7 @@ static int send_items(struct vault *v, struct peer *p)
 	return 0;
 }
 
-static int flush(struct vault *v, struct peer *p)
+static int flush_answers(struct vault *v, struct peer *p)
 {
 	int r = 0;
 
@@ -223,12 +223,12 @@ static int flush(struct vault *v, struct peer *p)
 /* The peer is dropped at its next event: the caller may still use it. */
 static void flush_and_watch(struct vault *v, struct peer *p)
 {
-	if (flush(v, p) < 0)
+	if (flush_answers(v, p) < 0)
 		(void)shutdown(p->fd, SHUT_RDWR);
 	watch_events(v, p);
 }
 
-static void push(struct vault *v, struct peer *p, const struct due *due)
+static void push_answer(struct vault *v, struct peer *p, const struct due *due)
 {
 	/* each request has one answer, and at most this many are pending */
 	if (p->fd < 0 || p->n_due == VAULT_MAX_PENDING) {
@@ -249,14 +249,14 @@ void peer_answer(
 		if (*c < ' ' || *c > '~')
 			*c = '?';
 	}
-	push(v, p, &due);
+	push_answer(v, p, &due);
 }
 
 void peer_answer_status(struct vault *v, struct peer *p, uint32_t id)
 {
 	const struct due due = {.is_status = true, .id = id};
 
-	push(v, p, &due);
+	push_answer(v, p, &due);
 }
 
 void peer_answer_scanned(
@@ -264,7 +264,7 @@ void peer_answer_scanned(
 {
 	const struct due due = {.id = id, .scanned = scanned};
 
-	push(v, p, &due);
+	push_answer(v, p, &due);
 }
 
 void peer_list(struct vault *v, struct peer *p, uint32_t id)
@@ -329,7 +329,7 @@ void peer_on_timer(struct vault *v, struct loop_key key)
 	watch_events(v, p);
 }
 
-static void receive(struct vault *v, struct peer *p)
+static void receive_message(struct vault *v, struct peer *p)
 {
 	static struct ipc_msg msg;
 	int r;
@@ -349,14 +349,14 @@ static void receive(struct vault *v, struct peer *p)
 	}
 	if (r == -EBADMSG)
 		log_warn("protocol error: invalid message %u from a peer", msg.type);
-	drop(v, p);
+	drop_peer(v, p);
 }
 
 /* A peer that closed while an answer was due stays writable: only a drop ends its events. */
 static void flush_or_drop(struct vault *v, struct peer *p)
 {
-	if (flush(v, p) < 0)
-		drop(v, p);
+	if (flush_answers(v, p) < 0)
+		drop_peer(v, p);
 	else
 		watch_events(v, p);
 }
@@ -370,9 +370,9 @@ void peer_on_event(struct vault *v, const struct loop_event *ev)
 	if (ev->events & EPOLLOUT)
 		flush_or_drop(v, p);
 	else if (ev->events & EPOLLIN)
-		receive(v, p);
+		receive_message(v, p);
 	else
-		drop(v, p);
+		drop_peer(v, p);
 	if (v->peers[ev->key.idx].fd < 0 && !v->done) {
 		int listens = 0;
 		socklen_t n = sizeof(listens);

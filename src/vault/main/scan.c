@@ -14,13 +14,13 @@
 
 #define IDLE_MS 20
 
-static void again(struct vault *v, struct op *op, unsigned ms)
+static void schedule_step(struct vault *v, struct op *op, unsigned ms)
 {
 	loop_timer_set(&v->loop, &op->timer, clock_mono_ms() + ms,
 		(struct loop_key){.kind = EV_SCAN, .gen = op->gen, .idx = (uint32_t)(op - v->ops)});
 }
 
-static int begin(struct vault *v, struct op *op, struct err *err)
+static int begin_scan(struct vault *v, struct op *op, struct err *err)
 {
 	struct stat st;
 	off_t at;
@@ -60,7 +60,7 @@ static ssize_t read_file(struct op *op, uint8_t *room, size_t size)
 	return n;
 }
 
-static void finish(struct vault *v, struct op *op)
+static void finish_scan(struct vault *v, struct op *op)
 {
 	struct vault_scanned *ret = xcalloc(1, sizeof(*ret));
 	const struct scan *s = op->scan;
@@ -89,22 +89,22 @@ void scan_step(struct vault *v, struct op *op)
 	size_t size;
 	ssize_t n;
 
-	if (!op->scan && begin(v, op, &err) < 0) {
+	if (!op->scan && begin_scan(v, op, &err) < 0) {
 		op_answer(v, op, -ENOMEM, 0, err.text);
 		return;
 	}
 	room = scan_room(op->scan, &size);
 	n = op->is_file ? read_file(op, room, size) : read(op->fd, room, size);
 	if (n == 0) {
-		finish(v, op);
+		finish_scan(v, op);
 	} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		op_answer(v, op, -EIO, 0, "cannot read the input");
 	} else if (clock_mono_ms() >= op->until_ms) {
 		op_answer(v, op, -ETIMEDOUT, 0, "timed out: the input is too long or has no end");
 	} else if (n < 0) {
-		again(v, op, IDLE_MS);
+		schedule_step(v, op, IDLE_MS);
 	} else {
 		scan_feed(op->scan, (size_t)n);
-		again(v, op, 0);
+		schedule_step(v, op, 0);
 	}
 }

@@ -180,7 +180,7 @@ static void say_ended(struct runner *r, uint32_t id, int how)
 	}
 }
 
-static void reap(struct runner *r)
+static void reap_children(struct runner *r)
 {
 	uint32_t id;
 	int how;
@@ -211,7 +211,7 @@ static void loop_once(struct runner *r)
 	(void)poll(p, ARRAY_LEN(p), run_wait_ms(&r->runs, clock_mono_ms()));
 	if (p[1].revents)
 		on_signals(r);
-	reap(r);
+	reap_children(r);
 	if (p[0].revents)
 		on_channel(r);
 	if (p[2].revents)

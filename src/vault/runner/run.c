@@ -88,9 +88,9 @@ static void build_argv(const struct plan *p, char *program, char *argv[VAULT_MAX
 	argv[n] = NULL;
 }
 
-static void child(const struct plan *p, const char *program, int in, int out)
+static void run_child(const struct plan *p, const char *program, int in, int out)
 	__attribute__((noreturn));
-static void child(const struct plan *p, const char *program, int in, int out)
+static void run_child(const struct plan *p, const char *program, int in, int out)
 {
 	const struct rlimit no_core = {0};
 	char *env[MAX_ENV + 1], *argv[VAULT_MAX_ARGS + 6];
@@ -159,7 +159,7 @@ int run_start(struct run_table *t, uint32_t id, const struct run *run, int fd)
 		return -EMFILE;
 	pid = fork();
 	if (pid == 0)
-		child(&plan, program, both ? fd : in, fd);
+		run_child(&plan, program, both ? fd : in, fd);
 	if (pid < 0)
 		return -errno;
 	t->list[i].pid = pid;
