@@ -12,7 +12,8 @@ static bool is_inside(char c)
 	return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 character */
 }
 
-size_t table_text_width(const char *s)
+/* The columns that a text takes on a screen: UTF-8 characters, not bytes. */
+static size_t text_width(const char *s)
 {
 	size_t n = 0;
 
@@ -39,7 +40,7 @@ void table_add(struct table *t, const char *const *cells)
 
 		ui_clean(cell);
 		t->cells[t->n_rows * t->n_columns + i] = cell;
-		t->width[i] = MAX(t->width[i], table_text_width(cell));
+		t->width[i] = MAX(t->width[i], text_width(cell));
 	}
 	t->n_rows++;
 }
@@ -50,7 +51,7 @@ static void cut_table(char **cell, size_t width)
 	AUTO_FREE char *old = NULL;
 	size_t at = 0;
 
-	if (table_text_width(*cell) <= width)
+	if (text_width(*cell) <= width)
 		return;
 	old = *cell;
 	for (size_t n = 1; n < width; n++)
@@ -83,8 +84,7 @@ void table_print(const struct table *t)
 		if (column + 1 == t->n_columns)
 			printf("%s\n", cell);
 		else
-			printf("%s%*s", cell, (int)(t->width[column] - table_text_width(cell) + 2),
-				"");
+			printf("%s%*s", cell, (int)(t->width[column] - text_width(cell) + 2), "");
 	}
 }
 

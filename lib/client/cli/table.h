@@ -29,5 +29,3 @@ void table_add(struct table *t, const char *const *cells);
 void table_fit(struct table *t, size_t column, size_t width, size_t least);
 void table_print(const struct table *t);
 void table_done(struct table *t);
-/* The columns that a text takes on a screen: UTF-8 characters, not bytes. */
-size_t table_text_width(const char *s);

@@ -179,7 +179,8 @@ static int move_here(const char *dir, struct err *err)
 	return write_text(dir, "cgroup.procs", pid, err);
 }
 
-int jail_cgroup_claim(const char *root, const char *leaf, struct err *err)
+/* Moves this process into `root`/`leaf` and hands memory and pids to the children of `root`. */
+static int claim_group(const char *root, const char *leaf, struct err *err)
 {
 	char dir[PATH_MAX];
 	int r = make_dir(root, leaf, dir, sizeof(dir), err);
@@ -201,7 +202,7 @@ int jail_cgroup_prepare(const struct jail_cgroup_host *host, const char *leaf, s
 	if (jail_cgroup_place(host, dir, sizeof(dir), NULL) == 0)
 		return 0;
 	r = jail_cgroup_find(host, dir, sizeof(dir), err);
-	return r < 0 ? r : jail_cgroup_claim(dir, leaf, err);
+	return r < 0 ? r : claim_group(dir, leaf, err);
 }
 
 static int write_limit(const char *dir, const char *file, uint64_t v, struct err *err)
@@ -213,7 +214,8 @@ static int write_limit(const char *dir, const char *file, uint64_t v, struct err
 	return write_text(dir, file, text, err);
 }
 
-int jail_cgroup_make(const char *root, const char *name, uint64_t memory_max, uint64_t pids_max,
+/* Makes `root`/`name` with the limits (0: none) and gives its directory. */
+static int make_group(const char *root, const char *name, uint64_t memory_max, uint64_t pids_max,
 	char *buf, size_t size, struct err *err)
 {
 	int r = make_dir(root, name, buf, size, err);
@@ -236,7 +238,7 @@ int jail_cgroup_enter(const struct jail_cgroup_host *host, const char *id,
 	if (r == 0 && snprintf(name, sizeof(name), GROUP_PREFIX "%s", id) >= (int)sizeof(name))
 		r = err_set(err, -ENAMETOOLONG, "the name of the cgroup is too long");
 	if (r == 0)
-		r = jail_cgroup_make(root, name, limits->memory_max, limits->pids_max, ret->dir,
+		r = make_group(root, name, limits->memory_max, limits->pids_max, ret->dir,
 			sizeof(ret->dir), err);
 	/* No process enters a group without its limits, and no empty group is left. */
 	if (r == 0)

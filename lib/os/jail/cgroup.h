@@ -33,11 +33,6 @@ struct jail_cgroup_host {
 /* The directory of the delegated cgroup. -ENOENT with the reason when there is none. */
 int jail_cgroup_find(
 	const struct jail_cgroup_host *host, char *buf, size_t size, struct err *err) MUST_CHECK;
-/* Moves this process into `root`/`leaf` and hands memory and pids to the children of `root`. */
-int jail_cgroup_claim(const char *root, const char *leaf, struct err *err) MUST_CHECK;
-/* Makes `root`/`name` with the limits (0: none) and gives its directory. */
-int jail_cgroup_make(const char *root, const char *name, uint64_t memory_max, uint64_t pids_max,
-	char *buf, size_t size, struct err *err) MUST_CHECK;
 
 struct jail_cgroup_limits {
 	uint64_t memory_max, pids_max; /* 0: none */

@@ -148,7 +148,7 @@ static void add_row(struct audit_view *v, const struct audit_view_row *row)
 	v->n_rows++;
 }
 
-void audit_view_add(struct audit_view *v, const struct audit_record *rec)
+static void add_record(struct audit_view *v, const struct audit_record *rec)
 {
 	const struct audit_event *ev = &rec->ev;
 	struct audit_view_row row = {.decision = ev->decision,
@@ -173,7 +173,7 @@ void audit_view_add(struct audit_view *v, const struct audit_record *rec)
 int audit_view_on_record(void *view, const struct audit_record *rec, struct slice line)
 {
 	(void)line;
-	audit_view_add(view, rec);
+	add_record(view, rec);
 	return 0;
 }
 

@@ -2,9 +2,9 @@
 /*
  * audit_view - the decisions of logs as a table: equal ones are one row with a count.
  *
- * How      audit_view_add takes records in order and keeps one row for each sandbox, decision,
- *          type, host, port, path, rule and reason; audit_view_each goes through them, last seen
- *          first. When the table is full the row that was not seen for longest goes, and is
+ * How      audit_view_on_record takes records in order and keeps one row for each sandbox,
+ *          decision, type, host, port, path, rule and reason; audit_view_each passes them on, last
+ *          seen first. When the table is full the row that was not seen for longest goes, and is
  *          counted.
  * Trust    Input: records with names that the guest chose; the caller replaces control characters
  *          before it prints them. Runs in: sbx, sbxd.
@@ -36,8 +36,6 @@ struct audit_view;
 
 struct audit_view *audit_view_new(size_t max_rows);
 void audit_view_free(struct audit_view *v);
-/* Records that are not decisions are skipped. A record with a count is counted that often. */
-void audit_view_add(struct audit_view *v, const struct audit_record *rec);
 /* An audit_record_fn with the view as its argument. */
 int audit_view_on_record(void *view, const struct audit_record *rec, struct slice line);
 

@@ -60,7 +60,7 @@ struct sshagent_request sshagent_parse(struct slice msg)
 	return req;
 }
 
-void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT])
+static void put_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT])
 {
 	static const char kind[] = "SHA256:";
 	uint8_t hash[SHA256_BYTES];
@@ -101,7 +101,7 @@ static void read_key(struct rd *rd, struct sshagent_key *ret)
 	ret->blob = rd_blob(rd);
 	ret->comment = rd_blob(rd);
 	if (!rd->bad)
-		sshagent_fingerprint(ret->blob, ret->fingerprint);
+		put_fingerprint(ret->blob, ret->fingerprint);
 }
 
 int sshagent_filter_list(const struct sshagent_filter *f, struct slice answer, struct wr *wr)

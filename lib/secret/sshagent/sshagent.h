@@ -65,7 +65,6 @@ enum sshagent_what {
 
 /* Never fails: what is not understood is OTHER. */
 struct sshagent_request sshagent_parse(struct slice msg);
-void sshagent_fingerprint(struct slice blob, char ret[SSHAGENT_FINGERPRINT]);
 /* A list with only the allowed keys. -EBADMSG if the agent's list is invalid, -EMSGSIZE. */
 int sshagent_filter_list(
 	const struct sshagent_filter *f, struct slice answer, struct wr *wr) MUST_CHECK;

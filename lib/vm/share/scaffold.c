@@ -67,7 +67,8 @@ static bool is_normal(const char *path)
 	return true;
 }
 
-int scaffold_check_guest(const char *guest, struct err *err)
+/* Whether a workspace can be at this absolute path of the guest. */
+static int check_guest(const char *guest, struct err *err)
 {
 	if (strcmp(guest, "/") == 0)
 		return err_set(err, -EINVAL,
@@ -148,7 +149,7 @@ static int pin_one(const struct share_config *cfg, const struct share_mount *m,
 	if (r == 0 && !is_history(m, real))
 		r = place_check(real, cfg->home, cfg->force, err);
 	if (r == 0)
-		r = scaffold_check_guest(m->guest ? m->guest : m->host, err);
+		r = check_guest(m->guest ? m->guest : m->host, err);
 	pin->host = xstrdup(real);
 	pin->guest = xstrdup(m->guest ? m->guest : m->host);
 	pin->ro = m->ro;

@@ -42,5 +42,3 @@ int scaffold_pin(
 	const struct share_config *cfg, struct scaffold *ret_s, struct err *err) MUST_CHECK;
 int scaffold_build(const struct scaffold *s, int new_root, struct err *err) MUST_CHECK;
 void scaffold_done(struct scaffold *s);
-/* Whether a workspace can be at this absolute path of the guest. */
-int scaffold_check_guest(const char *guest, struct err *err) MUST_CHECK;

@@ -83,7 +83,7 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 	add_fd(a, c->memory_fd, ARGS_FD_MEMORY);
 }
 
-char *args_kernel_cmdline(const struct vmm_config *c)
+static char *kernel_cmdline(const struct vmm_config *c)
 {
 	static const char *const common =
 		/* the console is the ring that is read when a boot fails; only trouble goes there
@@ -114,7 +114,7 @@ char *args_kernel_cmdline(const struct vmm_config *c)
 
 static void add_kernel(struct args *a, const struct vmm_config *c)
 {
-	AUTO_FREE char *cmdline = args_kernel_cmdline(c);
+	AUTO_FREE char *cmdline = kernel_cmdline(c);
 
 	/* Under one name: a snapshot's key is made of the command line. */
 	add_mount(a, c->incoming && c->stub ? c->stub : c->kernel, "/kernel", 0);

@@ -45,8 +45,6 @@ struct args {
  * ARGS_FD_QMP. Call args_done in any case. */
 int args_build(struct args *a, const struct vmm_config *c, int qmp_fd, struct err *err) MUST_CHECK;
 void args_done(struct args *a);
-/* The kernel's command line, on the heap. */
-char *args_kernel_cmdline(const struct vmm_config *c);
 /* "root" or "docker". */
 const char *args_disk_name(enum vmm_disk_id disk);
 /* The libraries and data that qemu and qemu-img need, read-only. */

@@ -12,7 +12,8 @@
 #define PARALLEL "parallel"
 #define MAX_SAID 256
 
-bool emulator_is_parallel(const char *said)
+/* Of the first line of `qemu --version`. */
+static bool is_parallel(const char *said)
 {
 	unsigned major, minor;
 
@@ -28,7 +29,7 @@ static bool ask_emulator(const char *qemu, bool *ret_parallel)
 	int r = tool_run(
 		(const char *[]){qemu, "--version", NULL}, said, sizeof(said), EMULATOR_MS);
 
-	*ret_parallel = r == 0 && emulator_is_parallel(said);
+	*ret_parallel = r == 0 && is_parallel(said);
 	return r == 0;
 }
 

@@ -22,5 +22,3 @@
 
 /* VMM_TCG or VMM_TCG_PARALLEL for that qemu. cache_dir NULL: queried every time. */
 enum vmm_accel emulator_accel(const char *qemu, const char *cache_dir);
-/* Of the first line of `qemu --version`. */
-bool emulator_is_parallel(const char *said);

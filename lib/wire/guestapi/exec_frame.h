@@ -162,9 +162,6 @@ int exec_get_detached(struct slice payload, enum exec_reason *ret) MUST_CHECK;
 /* The text is the guest's: replace control characters before a terminal sees it. */
 int exec_get_error(struct slice payload, uint8_t *ret_status, struct slice *ret_text) MUST_CHECK;
 
-/* Encodes a SPEC payload (without header) into wr; -EMSGSIZE when it is too large for one frame,
- * -EINVAL when it would not be accepted. The strings stay the caller's. */
-int exec_spec_encode(struct wr *wr, const struct exec_spec *spec) MUST_CHECK;
 /* Encodes a whole SPEC frame into the queue. */
 int exec_put_spec(struct bufq *q, const struct exec_spec *spec) MUST_CHECK;
 /* Fills ret with heap copies; -EBADMSG on any violation, and ret is then empty. */

@@ -62,7 +62,8 @@ static void put_strings(struct wr *wr, char *const *v)
 		wr_cstr(wr, v[i]);
 }
 
-int exec_spec_encode(struct wr *wr, const struct exec_spec *spec)
+/* A payload without header; -EMSGSIZE when it is too large for one frame. */
+static int encode_spec(struct wr *wr, const struct exec_spec *spec)
 {
 	if (!is_valid(spec))
 		return -EINVAL;
@@ -84,7 +85,7 @@ int exec_put_spec(struct bufq *q, const struct exec_spec *spec)
 {
 	AUTO_FREE uint8_t *buf = xmalloc(EXEC_MAX_PAYLOAD);
 	struct wr wr = wr_init(buf, EXEC_MAX_PAYLOAD);
-	int r = exec_spec_encode(&wr, spec);
+	int r = encode_spec(&wr, spec);
 
 	return r < 0 ? r : exec_put_frame(q, EXEC_SPEC, slice_of(buf, wr.n));
 }

@@ -12,7 +12,8 @@
 #define PEM_END "-----END CERTIFICATE-----\n"
 #define PEM_CHARS B64_DIGITS "=\n"
 
-bool guest_path_is_plain(const char *path)
+/* Whether it is an absolute plain path, as struct guest_mount requires. */
+static bool is_plain_path(const char *path)
 {
 	const char *p = path;
 
@@ -31,8 +32,7 @@ bool guest_path_is_plain(const char *path)
 
 static bool is_mount_valid(const struct guest_mount *m)
 {
-	return !(m->flags & ~GUEST_MOUNT_ALL) && guest_path_is_plain(m->share) &&
-	       guest_path_is_plain(m->path);
+	return !(m->flags & ~GUEST_MOUNT_ALL) && is_plain_path(m->share) && is_plain_path(m->path);
 }
 
 static bool are_mounts_valid(const struct guest_mounts *mounts)
@@ -124,7 +124,7 @@ static bool is_setup_valid(const struct guest_setup *s)
 		return false;
 	if (!hex_is(s->machine_id, 32) || !is_env_valid(s->env, s->n_env))
 		return false;
-	if (s->workdir[0] && !guest_path_is_plain(s->workdir))
+	if (s->workdir[0] && !is_plain_path(s->workdir))
 		return false;
 	return are_mounts_valid(&s->mounts);
 }

@@ -121,9 +121,6 @@ struct guest_wake {
 
 enum guest_power { GUEST_POWER_OFF = 1, GUEST_POWER_N };
 
-/* Whether it is an absolute plain path, as struct guest_mount requires. */
-bool guest_path_is_plain(const char *path);
-
 /* Encoders give -EMSGSIZE when it does not fit the buffer (give it GUEST_MAX_BODY) and -EINVAL when
  * the other side would refuse it. The strings stay the caller's. */
 int guest_put_setup(struct wr *wr, const struct guest_setup *setup) MUST_CHECK;

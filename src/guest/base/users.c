@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "file.h"
 #include "lib/base/mem.h"
 #include "lib/base/slice.h"
 #include "lib/base/str.h"
@@ -52,7 +51,7 @@ static bool to_id(const char *s, uint32_t *ret)
 	return true;
 }
 
-static bool find_group(const char *group, const char *name, gid_t *ret)
+bool users_find_group(const char *group, const char *name, gid_t *ret)
 {
 	struct line l = {0};
 
@@ -146,36 +145,12 @@ int users_find(const char *passwd, const char *group, const char *spec, struct g
 	r = find_user_part(passwd, n ? who : USERS_AGENT, ret, err);
 	if (r < 0)
 		return r;
-	if (colon && !find_group(group, colon + 1, &ret->gid) && !to_id(colon + 1, &ret->gid))
+	if (colon && !users_find_group(group, colon + 1, &ret->gid) && !to_id(colon + 1, &ret->gid))
 		return err_set(err, -ENOENT, "group '%s' not found in the sandbox", colon + 1);
 	/* As docker does: an explicit group is the only one. */
 	if (!colon && ret->name[0])
 		find_memberships(group, ret);
 	return 0;
-}
-
-int users_lookup(const char *spec, struct guest_user *ret, struct err *err)
-{
-	AUTO_FREE char *passwd = NULL;
-	AUTO_FREE char *group = NULL;
-	int r = file_read("/etc/passwd", &passwd);
-
-	if (r < 0)
-		return err_errno(err, r, "cannot read /etc/passwd in the sandbox");
-	r = file_read("/etc/group", &group);
-	if (r < 0)
-		return err_errno(err, r, "cannot read /etc/group in the sandbox");
-	return users_find(passwd, group, spec, ret, err);
-}
-
-int users_group_id(const char *name, gid_t *ret_gid)
-{
-	AUTO_FREE char *group = NULL;
-	int r = file_read("/etc/group", &group);
-
-	if (r < 0)
-		return r;
-	return find_group(group, name, ret_gid) ? 0 : -ENOENT;
 }
 
 /* The start of the line with the prefix "name:", or NULL. */
@@ -229,40 +204,4 @@ char *users_edit_group(const char *group, const char *name, gid_t gid)
 		return NULL;
 	snprintf(by, sizeof(by), "%u", gid);
 	return splice_users(group, id, 1, by);
-}
-
-static int edit_files(const char *passwd, const char *group, uid_t uid, gid_t gid, struct err *err)
-{
-	AUTO_FREE char *new_passwd = users_edit_passwd(passwd, USERS_AGENT, uid, gid);
-	AUTO_FREE char *new_group = users_edit_group(group, USERS_AGENT, gid);
-	int r;
-
-	if (!new_passwd)
-		return err_set(err, -ENOENT, "user 'agent' not found in the template");
-	/* The group first: if interrupted, the next start sees the old uid and continues. */
-	r = new_group ? file_replace("/etc/group", new_group, err) : 0;
-	return r < 0 ? r : file_replace("/etc/passwd", new_passwd, err);
-}
-
-int users_set_agent(uid_t uid, gid_t gid, struct err *err)
-{
-	AUTO_FREE char *passwd = NULL;
-	AUTO_FREE char *group = NULL;
-	struct guest_user agent;
-	int r;
-
-	r = file_read("/etc/passwd", &passwd);
-	if (r == 0)
-		r = file_read("/etc/group", &group);
-	if (r < 0)
-		return err_errno(err, r, "cannot read the user files of the sandbox");
-	r = users_find(passwd, group, USERS_AGENT, &agent, err);
-	if (r < 0 || (agent.uid == uid && agent.gid == gid))
-		return r;
-	/* The home before the files: an interrupted change is repeated from the start. */
-	r = file_chown_tree(agent.home, (uid_t[]){agent.uid, agent.gid}, (uid_t[]){uid, gid});
-	if (r < 0 && r != -ENOENT)
-		return err_errno(
-			err, r, "cannot change the owner of %s to uid %u", agent.home, uid);
-	return edit_files(passwd, group, uid, gid, err);
 }

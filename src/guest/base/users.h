@@ -31,6 +31,8 @@ struct guest_user {
  * whose home is /. Returns -ENOENT if a name is unknown. */
 int users_find(const char *passwd, const char *group, const char *spec, struct guest_user *ret,
 	struct err *err) MUST_CHECK;
+/* Whether a text of /etc/group has this group, with its gid. */
+bool users_find_group(const char *group, const char *name, gid_t *ret_gid);
 /* As users_find, on the guest's files. */
 int users_lookup(const char *spec, struct guest_user *ret, struct err *err) MUST_CHECK;
 /* The gid of a group in the guest's file; -ENOENT. */

@@ -11,18 +11,6 @@
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
 
-uint64_t space_reserve(uint64_t setting, uint64_t total)
-{
-	return MIN(setting, total / 10);
-}
-
-int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need)
-{
-	if (is_paused)
-		return free >= MAX(need + need / 8, (uint64_t)SPACE_LEAST) ? -1 : 0;
-	return writes && free < need;
-}
-
 /* A remote file system that does not respond must not block the keeper. */
 static bool is_local(const char *path)
 {

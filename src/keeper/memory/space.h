@@ -51,10 +51,19 @@ struct space {
 };
 
 /* Bytes to keep free on a file system of `total` bytes. */
-uint64_t space_reserve(uint64_t setting, uint64_t total);
+static inline uint64_t space_reserve(uint64_t setting, uint64_t total)
+{
+	return MIN(setting, total / 10);
+}
+
 /* Returns 1 to pause the VM, -1 to continue it, 0 for no change. `need` is the reserve of the place
  * with the least space. */
-int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need);
+static inline int space_decide(bool is_paused, bool writes, uint64_t free, uint64_t need)
+{
+	if (is_paused)
+		return free >= MAX(need + need / 8, (uint64_t)SPACE_LEAST) ? -1 : 0;
+	return writes && free < need;
+}
 
 /* Milliseconds until the next check. */
 static inline uint64_t space_interval(

@@ -31,7 +31,8 @@ static bool is_name(const char *host, size_t n)
 	return strncasecmp(host + last, "localhost", n - last) != 0;
 }
 
-bool mirror_target(const char *uri, char *buf, size_t size)
+/* HOST:80 or HOST:443 of a URI; false if it is not a name, or has another port. */
+static bool target_of(const char *uri, char *buf, size_t size)
 {
 	bool tls = str_starts(uri, "https://");
 	const char *host = uri + (tls ? 8 : 7), *at, *port = tls ? ":443" : ":80";
@@ -57,7 +58,7 @@ static void add_target(struct mirrors *m, const char *uri)
 {
 	char target[MIRROR_MAX_TARGET];
 
-	if (m->n == MIRROR_MAX || !mirror_target(uri, target, sizeof(target)))
+	if (m->n == MIRROR_MAX || !target_of(uri, target, sizeof(target)))
 		return;
 	for (size_t i = 0; i < m->n; i++)
 		if (strcasecmp(m->v[i], target) == 0)

@@ -2,7 +2,7 @@
 /*
  * mirror - the package mirrors of this host, for builds that may reach no other hosts.
  *
- * How      mirror_find runs apt-get, which prints the archives of its configuration. mirror_target
+ * How      mirror_find runs apt-get, which prints the archives of its configuration. mirror_add
  *          converts each to a resource: a host name with port 80 or 443. Addresses, localhost and
  *          other ports are skipped.
  * Trust    Runs in sbx. The host's apt configuration belongs to its administrator. Nothing is read
@@ -24,8 +24,6 @@ struct mirrors {
 	size_t n;
 };
 
-/* HOST:80 or HOST:443 of a URI; false if it is not a name, or has another port. */
-bool mirror_target(const char *uri, char *buf, size_t size);
 /* Adds the host of a line of apt-get, once. mirror+file:PATH is the first address in it. */
 void mirror_add(struct mirrors *m, const char *line);
 /* All zero without apt. */

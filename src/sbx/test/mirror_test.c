@@ -54,11 +54,12 @@ static void only_names_with_the_usual_ports_are_mirrors(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char buf[MIRROR_MAX_TARGET] = "";
-		bool is = mirror_target(rows[i].uri, buf, sizeof(buf));
+		struct mirrors m = {0};
 
-		if (is != (rows[i].want != NULL) || (is && strcmp(buf, rows[i].want) != 0))
-			fail_msg("%s: %s", rows[i].uri, is ? buf : "none");
+		mirror_add(&m, rows[i].uri);
+		if ((m.n == 1) != (rows[i].want != NULL) ||
+			(m.n && strcmp(m.v[0], rows[i].want) != 0))
+			fail_msg("%s: %s", rows[i].uri, m.n ? m.v[0] : "none");
 	}
 }
 

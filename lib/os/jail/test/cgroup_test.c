@@ -72,7 +72,9 @@ static void what_is_missing_is_said(void **state)
 
 static void a_delegated_group_is_found_and_used(void **state)
 {
-	char root[256], group[256];
+	static const struct jail_cgroup_limits memory_only = {1 << 20, 0}, pids_only = {0, 77};
+	struct jail_cgroup group = {0};
+	char root[256];
 	AUTO_FREE char *pid = xasprintf("%ld", (long)getpid());
 	struct err err = {0};
 
@@ -83,18 +85,20 @@ static void a_delegated_group_is_found_and_used(void **state)
 	/* a real one has its files at once; this folder needs them made */
 	make("fs/user/unit/main");
 	put("fs/user/unit/main/cgroup.procs", "");
-	assert_int_equal(jail_cgroup_claim(root, "main", &err), 0);
+	assert_int_equal(jail_cgroup_prepare(&host, "main", &err), 0);
 	assert_text("fs/user/unit/main/cgroup.procs", pid);
 	assert_text("fs/user/unit/cgroup.subtree_control", "+cpu"); /* written last */
 	put("fs/user/unit/cgroup.subtree_control", "cpu memory pids\n");
-	make("fs/user/unit/qemu");
-	put("fs/user/unit/qemu/memory.max", "");
-	put("fs/user/unit/qemu/pids.max", "");
-	assert_int_equal(jail_cgroup_make(root, "qemu", 1 << 20, 0, group, sizeof(group), &err), 0);
-	assert_text("fs/user/unit/qemu/memory.max", "1048576");
-	assert_text("fs/user/unit/qemu/pids.max", "max");
-	assert_int_equal(jail_cgroup_make(root, "qemu", 0, 77, group, sizeof(group), &err), 0);
-	assert_text("fs/user/unit/qemu/pids.max", "77");
+	make("fs/user/unit/sbx-qemu");
+	put("fs/user/unit/sbx-qemu/memory.max", "");
+	put("fs/user/unit/sbx-qemu/pids.max", "");
+	put("fs/user/unit/sbx-qemu/cgroup.procs", "");
+	assert_int_equal(jail_cgroup_enter(&host, "qemu", &memory_only, &group, &err), 0);
+	assert_text("fs/user/unit/sbx-qemu/memory.max", "1048576");
+	assert_text("fs/user/unit/sbx-qemu/pids.max", "max");
+	assert_int_equal(jail_cgroup_enter(&host, "qemu", &pids_only, &group, &err), 0);
+	assert_text("fs/user/unit/sbx-qemu/memory.max", "max");
+	assert_text("fs/user/unit/sbx-qemu/pids.max", "77");
 }
 
 /* A slice hands controllers down; the own group below it has processes. */
@@ -158,11 +162,14 @@ static void sbxd_makes_room_for_groups(void **state)
 
 static void names_cannot_lead_out(void **state)
 {
-	char buf[256];
+	const struct jail_cgroup_limits limits = {1, 1};
+	struct jail_cgroup g = {0};
 
-	assert_int_equal(jail_cgroup_make(dir, "../x", 0, 0, buf, sizeof(buf), NULL), -EINVAL);
-	assert_int_equal(jail_cgroup_make(dir, "..", 0, 0, buf, sizeof(buf), NULL), -EINVAL);
-	assert_int_equal(jail_cgroup_make(dir, "", 0, 0, buf, sizeof(buf), NULL), -EINVAL);
+	assert_int_equal(jail_cgroup_enter(&host, "x/../../y", &limits, &g, NULL), -EINVAL);
+	put("fs/user/unit/cgroup.subtree_control", "");
+	assert_int_equal(jail_cgroup_prepare(&host, "../x", NULL), -EINVAL);
+	assert_int_equal(jail_cgroup_prepare(&host, "..", NULL), -EINVAL);
+	assert_int_equal(jail_cgroup_prepare(&host, "", NULL), -EINVAL);
 }
 
 static int setup(void **state)

@@ -99,7 +99,10 @@ static void test_filter(void **state)
 	assert_int_equal(sshagent_find(&f, list, slice_from_str("key-1"), &found), -ENOENT);
 	assert_int_equal(sshagent_find(&f, list, slice_from_str("key-"), &found), -ENOENT);
 	/* by fingerprint, which a comment cannot play */
-	sshagent_fingerprint(slice_from_str("key-1"), f.rules[0]);
+	f.n_rules = 0;
+	assert_int_equal(sshagent_find(&f, list, slice_from_str("key-1"), &found), 0);
+	(void)strcpy(f.rules[0], found.fingerprint);
+	f.n_rules = 1;
 	assert_int_equal(sshagent_find(&f, list, slice_from_str("key-1"), &found), 0);
 	assert_int_equal(sshagent_find(&f, list, slice_from_str("key-0"), &found), -ENOENT);
 	(void)strcpy(f.rules[0], "SHA256:x");

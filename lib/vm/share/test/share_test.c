@@ -115,6 +115,15 @@ static void force_is_heard(void **state)
 	assert_int_equal(share_check(&cfg, NULL), -EINVAL);
 }
 
+static int check_mount_at(const char *guest)
+{
+	const struct share_mount m = {at("home"), guest, false};
+	const struct share_config cfg = {
+		.mounts = &m, .n_mounts = 1, .home = at("home"), .force = true, .log_fd = -1};
+
+	return share_check(&cfg, NULL);
+}
+
 static void guests_that_must_not_be_covered(void **state)
 {
 	static const char *const bad[] = {"/", "/proc", "/sys", "/dev", "/run", "/usr", "/etc",
@@ -129,10 +138,10 @@ static void guests_that_must_not_be_covered(void **state)
 		"/mnt/data", NULL};
 
 	for (const char *const *p = bad; *p; p++)
-		if (scaffold_check_guest(*p, NULL) != -EINVAL)
+		if (check_mount_at(*p) != -EINVAL)
 			fail_msg("%s is allowed", *p);
 	for (const char *const *p = good; *p; p++)
-		if (scaffold_check_guest(*p, NULL) != 0)
+		if (check_mount_at(*p) != 0)
 			fail_msg("%s is refused", *p);
 }
 

@@ -233,22 +233,25 @@ static void emulated_processor(void **state)
 static void kernel_command_line(void **state)
 {
 	struct vmm_config c = whole();
-	AUTO_FREE char *tcg = args_kernel_cmdline(&c);
+	struct args a;
+	const char *tcg, *kvm;
 
+	assert_int_equal(args_build(&a, &c, 30, NULL), 0);
+	tcg = value(&a, "-append", 0);
 	assert_non_null(strstr(tcg, "mitigations=off"));
 	assert_non_null(strstr(tcg, "clocksource=acpi_pm")); /* a guest was two hours ahead */
 	assert_non_null(strstr(tcg, "norandmaps")); /* /bin/true took 58 ms instead of 14 */
 	assert_non_null(strstr(tcg, "panic=-1"));
+	args_done(&a);
 	c.accel = VMM_KVM;
 	c.cmdline_extra = "sbx.name=x";
-	{
-		AUTO_FREE char *kvm = args_kernel_cmdline(&c);
-
-		assert_null(strstr(kvm, "mitigations"));
-		assert_null(strstr(kvm, "clocksource"));
-		assert_null(strstr(kvm, "norandmaps"));
-		assert_string_equal(strrchr(kvm, ' '), " sbx.name=x");
-	}
+	assert_int_equal(args_build(&a, &c, 30, NULL), 0);
+	kvm = value(&a, "-append", 0);
+	assert_null(strstr(kvm, "mitigations"));
+	assert_null(strstr(kvm, "clocksource"));
+	assert_null(strstr(kvm, "norandmaps"));
+	assert_string_equal(strrchr(kvm, ' '), " sbx.name=x");
+	args_done(&a);
 }
 
 static void refuses_what_cannot_be(void **state)

@@ -18,13 +18,18 @@ static void decode(const struct exec_frame *f)
 	bool b;
 
 	if (f->type == EXEC_SPEC && exec_spec_decode(f->payload, &spec) == 0) {
-		uint8_t *buf = xmalloc(EXEC_MAX_PAYLOAD);
-		struct wr wr = wr_init(buf, EXEC_MAX_PAYLOAD);
+		struct bufq q;
+		struct slice frame;
 
-		/* What was accepted is said again in the same bytes. */
-		if (exec_spec_encode(&wr, &spec) < 0 || !slice_eq(slice_of(buf, wr.n), f->payload))
+		/* An accepted payload is encoded again as the same bytes. */
+		bufq_init(&q, EXEC_HEADER + EXEC_MAX_PAYLOAD);
+		if (exec_put_spec(&q, &spec) < 0)
 			abort();
-		free(buf);
+		frame = bufq_peek(&q);
+		if (frame.n != EXEC_HEADER + f->payload.n || frame.n != bufq_len(&q) ||
+			memcmp(frame.p + EXEC_HEADER, f->payload.p, f->payload.n) != 0)
+			abort();
+		bufq_done(&q);
 		exec_spec_done(&spec);
 	}
 	(void)!exec_get_resize(f->payload, &rows, &cols);
