@@ -3,10 +3,13 @@
 `tests/e2e/test_share_walls.py` plants the same payloads from a sandbox."""
 import os
 import pathlib
+import sys
 
 import pytest
 from payloads import PAYLOADS
-from person import Person
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rigs"))
+from person import Person  # noqa: E402
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda p: f"{p.kind}-{p.name}")

@@ -15,7 +15,8 @@ import time
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+RIGS = pathlib.Path(__file__).resolve().parents[1] / "rigs"
+sys.path[:0] = [str(RIGS.parent), str(RIGS)]
 from reaper import guard, sanitizer_options  # noqa: E402
 
 SBX = os.environ["SBX_TEST_SBX"]
@@ -37,7 +38,7 @@ class Installation:
             (self.root / d).mkdir(mode=0o700)
         (self.libexec / "sbxd").symlink_to(SBXD)
         (self.libexec / "sbx-prove").symlink_to(PROVE)
-        (self.libexec / "sbx-keeper").symlink_to(HERE / "sandbox_stand_in.py")
+        (self.libexec / "sbx-keeper").symlink_to(RIGS / "sandbox_stand_in.py")
         # a keeper is not given variables of the test's
         (self.libexec / "version").write_text(VERSION)
         (self.root / "state/guest_builtin").symlink_to(BUILTIN)

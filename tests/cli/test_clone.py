@@ -356,7 +356,7 @@ def hostile(repo):
     """A clone whose git is hostile_git.py; repo.case(NAME) makes it so."""
     folder = repo.inst.root / "hostile"
     folder.mkdir()
-    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", folder / "git")
+    shutil.copy(hostile_git.__file__, folder / "git")
     (folder / "git").chmod(0o755)
     repo.first = repo.commit()
     repo.clone("-e", f"PATH={folder}:{os.environ['PATH']}")
@@ -561,7 +561,7 @@ def test_commits_are_not_fetched_without_a_review_or_a_repository(repo, inst):
 def test_a_hostile_git_of_a_staged_workspace_is_refused(repo):
     folder = repo.inst.root / "hostile"
     folder.mkdir()
-    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", folder / "git")
+    shutil.copy(hostile_git.__file__, folder / "git")
     (folder / "git").chmod(0o755)
     repo.commit()
     staged(repo, "-e", f"PATH={folder}:{os.environ['PATH']}")

@@ -12,7 +12,7 @@
  *          killed.
  * Owns     The channel and the pidfds. Keepers keep running when sbxd exits.
  * Limits   KEEPER_MAX.
- * See      lib/os/ipc/keeper_chan.h, tests/api/hostile_keeper.c
+ * See      lib/os/ipc/keeper_chan.h, tests/rigs/hostile/hostile_keeper.c
  */
 #pragma once
 

@@ -8,7 +8,7 @@
  * Trust    For tests: in a sandbox sbx-guest removes the length (src/guest/net/net_dns.c).
  * Owns     Nothing on the heap.
  * Limits   DNS_MAX_QUERY; a longer or an empty message makes the reader bad for good.
- * See      tests/dns/dns_server.c, dns_fuzz.c
+ * See      tests/rigs/programs/dns_server.c, dns_fuzz.c
  */
 #pragma once
 

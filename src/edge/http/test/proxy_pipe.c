@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy_pipe - the output of edge's HTTP engine, for scripts: as tests/proxy/canon_pipe.c, but
- * through the whole engine, to an egress that allows everything.
+ * proxy_pipe - the output of edge's HTTP engine, for scripts: as tests/rigs/programs/canon_pipe.c,
+ * but through the whole engine, to an egress that allows everything.
  *
  * How      In: u32 length, u8 mode (0 proxy connection, 1 transparent to example.test:80), bytes of
  *          one connection. Out: u16 status of the denial (0 none), u32 requests forwarded, u32

@@ -9,7 +9,7 @@
  *          output.
  * Trust    Test code; never linked into a program.
  * Owns     A struct canon_rig owns its output; canon_rig_done frees it.
- * See      http1_test.c, http1_fuzz.c, tests/proxy/canon_pipe.c
+ * See      http1_test.c, http1_fuzz.c, tests/rigs/programs/canon_pipe.c
  */
 #pragma once
 
