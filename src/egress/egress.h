@@ -32,7 +32,7 @@ extern const struct exchange_ops exchange_ops;
 /* Takes fd; -1 for the kind SOCKET. */
 void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open, int fd);
 void exchange_on_edge(struct egress *e, struct exchange *x, uint32_t events);
-void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events);
+void exchange_on_upstream(struct egress *e, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct egress *e, struct exchange *x);
 /* Ends the exchange if the current policy denies it. */
 void exchange_recheck(struct egress *e, struct exchange *x);

@@ -17,19 +17,19 @@ static void drop_fd(struct egress *e, int *fd)
 }
 
 /* Everything except the output to edge. */
-static void drop_origin(struct egress *e, struct exchange *x)
+static void drop_upstream(struct egress *e, struct exchange *x)
 {
 	dial_free(e, x);
 	talk_free(TAKE(x->talk));
 	tunnel_drop(e, x);
 	canon_reader_done(&x->frames);
-	drop_fd(e, &x->origin_fd);
-	out_done(&x->to_origin);
+	drop_fd(e, &x->upstream_fd);
+	out_done(&x->to_upstream);
 }
 
 static void exchange_finish(struct egress *e, struct exchange *x)
 {
-	drop_origin(e, x);
+	drop_upstream(e, x);
 	drop_fd(e, &x->edge_fd);
 	out_done(&x->to_edge);
 	loop_timer_clear(&e->loop, &x->timer);
@@ -52,7 +52,7 @@ static void drain_edge(struct egress *e, struct exchange *x)
 
 static void exchange_end(struct egress *e, struct exchange *x)
 {
-	drop_origin(e, x);
+	drop_upstream(e, x);
 	x->state = EXCHANGE_ENDING;
 	exchange_set_timer(e, x, EGRESS_LINGER_MS);
 	drain_edge(e, x);
@@ -175,7 +175,7 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 		.id = id,
 		.gen = gen,
 		.edge_fd = fd,
-		.origin_fd = -1,
+		.upstream_fd = -1,
 		.given_fd = -1,
 		.way = {{.pipe = {-1, -1}}, {.pipe = {-1, -1}}}};
 	take_target(x, open);
@@ -301,14 +301,14 @@ void exchange_on_edge(struct egress *e, struct exchange *x, uint32_t events)
 	}
 }
 
-void exchange_on_origin(struct egress *e, struct exchange *x, uint32_t events)
+void exchange_on_upstream(struct egress *e, struct exchange *x, uint32_t events)
 {
 	if (x->state == EXCHANGE_TUNNEL)
 		tunnel_pump(e, x);
 	else if (x->state == EXCHANGE_HTTP)
 		request_pump(e, x);
 	else if (x->state == EXCHANGE_UPSTREAM)
-		upstream_pump(e, x);
+		proxy_pump(e, x);
 }
 
 void exchange_on_timer(struct egress *e, struct exchange *x)
@@ -336,8 +336,8 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 
 static void exchange_give(struct egress *e, struct exchange *x)
 {
-	loop_del(&e->loop, x->origin_fd);
-	x->given_fd = TAKE_FD(x->origin_fd);
+	loop_del(&e->loop, x->upstream_fd);
+	x->given_fd = TAKE_FD(x->upstream_fd);
 	x->give_until = clock_mono_ms() + EGRESS_GIVE_MS;
 	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	exchange_finish(e, x);
@@ -347,7 +347,7 @@ static void exchange_connected(struct egress *e, struct exchange *x)
 {
 	loop_timer_clear(&e->loop, &x->timer);
 	if (x->kind != EGRESS_HTTP && x->is_proxied) {
-		upstream_begin(e, x);
+		proxy_begin(e, x);
 		return;
 	}
 	if (x->kind == EGRESS_SOCKET) {

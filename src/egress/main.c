@@ -23,8 +23,8 @@ static void on_exchange(struct egress *e, const struct loop_event *ev)
 	case EGRESS_EV_EDGE:
 		exchange_on_edge(e, x, ev->events);
 		break;
-	case EGRESS_EV_ORIGIN:
-		exchange_on_origin(e, x, ev->events);
+	case EGRESS_EV_UPSTREAM:
+		exchange_on_upstream(e, x, ev->events);
 		break;
 	default:
 		exchange_on_timer(e, x);
@@ -39,7 +39,7 @@ static void dispatch_egress(struct egress *e, const struct loop_event *ev)
 		control_on_event(&e->control, ev->events);
 		break;
 	case EGRESS_EV_EDGE:
-	case EGRESS_EV_ORIGIN:
+	case EGRESS_EV_UPSTREAM:
 	case EGRESS_EV_TIMER:
 		on_exchange(e, ev);
 		break;

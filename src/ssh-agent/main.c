@@ -8,7 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/os/jail/jail.h"
 
-static struct ssh_agent agent = {.host_fd = -1};
+static struct ssh_agent ssh_agent = {.host_fd = -1};
 
 static void dispatch_ssh_agent(struct ssh_agent *a, const struct loop_event *ev)
 {
@@ -53,12 +53,12 @@ int main(int argc, char **argv)
 		return puts("sbx-ssh-agent " SBX_VERSION) < 0;
 	if (argc != 1)
 		die("usage: sbx-ssh-agent (started by sbx-keeper)");
-	start_ssh_agent(&agent);
-	while (!agent.control.done) {
+	start_ssh_agent(&ssh_agent);
+	while (!ssh_agent.control.done) {
 		struct loop_event ev;
 
-		loop_next(&agent.loop, &ev);
-		dispatch_ssh_agent(&agent, &ev);
+		loop_next(&ssh_agent.loop, &ev);
+		dispatch_ssh_agent(&ssh_agent, &ev);
 	}
-	return agent.control.status;
+	return ssh_agent.control.status;
 }

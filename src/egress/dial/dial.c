@@ -282,10 +282,10 @@ static void succeed_dial(struct egress *e, struct exchange *x, unsigned i)
 		return;
 	}
 	x->addr = addr;
-	x->origin_fd = TAKE_FD(x->dial->fd[i]);
+	x->upstream_fd = TAKE_FD(x->dial->fd[i]);
 	dial_free(e, x);
-	if (loop_mod(&e->loop, x->origin_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-		    exchange_key(e, x, EGRESS_EV_ORIGIN)) < 0)
+	if (loop_mod(&e->loop, x->upstream_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+		    exchange_key(e, x, EGRESS_EV_UPSTREAM)) < 0)
 		e->ops->fail(e, x, EGRESS_BUSY, &addr, "%s", egress_outcome_text(EGRESS_BUSY));
 	else
 		e->ops->connected(e, x);

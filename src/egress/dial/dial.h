@@ -5,7 +5,7 @@
  * How      dial_begin selects the addresses (pin, upstream proxy or those of the name), resolve.c
  *          resolves names with c-ares, each address is checked, one is connected and checked again.
  * Trust    Responses of resolvers. The policy has allowed the names.
- * Owns     x->dial until x->origin_fd is connected.
+ * Owns     x->dial until x->upstream_fd is connected.
  * Limits   EGRESS_DIALS addresses, EGRESS_RESOLVE_MS, EGRESS_DIAL_MS, EGRESS_DIAL_ALL_MS.
  * Never    Resolves twice for one exchange.
  */

@@ -3,7 +3,7 @@
  * relay - forwards the data of a connected exchange.
  *
  * How      tunnel.c splices bytes in both directions, request.c forwards one HTTP request and its
- *          response, upstream.c sends CONNECT to the upstream proxy.
+ *          response, proxy.c sends CONNECT to the upstream proxy.
  * Trust    Frames of edge and data of servers. Handles no secrets.
  * Limits   EGRESS_PIPES, OUT_MAX per direction, EGRESS_IDLE_MS, EGRESS_UPSTREAM_MS.
  */
@@ -14,7 +14,7 @@
 /* tunnel.c */
 /* "200", followed by unmodified data. */
 void tunnel_put_head(struct exchange *x);
-/* From here on data is relayed, after the contents of to_edge and to_origin. */
+/* From here on data is relayed, after the contents of to_edge and to_upstream. */
 void tunnel_run(struct egress *e, struct exchange *x);
 void tunnel_pump(struct egress *e, struct exchange *x);
 void tunnel_on_edge(struct egress *e, struct exchange *x, uint32_t events);
@@ -24,6 +24,6 @@ void tunnel_drop(struct egress *e, struct exchange *x);
 void request_begin(struct egress *e, struct exchange *x);
 void request_pump(struct egress *e, struct exchange *x);
 
-/* upstream.c */
-void upstream_begin(struct egress *e, struct exchange *x);
-void upstream_pump(struct egress *e, struct exchange *x);
+/* proxy.c */
+void proxy_begin(struct egress *e, struct exchange *x);
+void proxy_pump(struct egress *e, struct exchange *x);

@@ -15,14 +15,14 @@ static uint8_t buf[EGRESS_READ];
 /* State of the exchange after a step. */
 enum step { STEP_WAITS, STEP_MOVED, STEP_OVER };
 
-static enum step fail_origin(struct egress *e, struct exchange *x, const char *why)
+static enum step fail_upstream(struct egress *e, struct exchange *x, const char *why)
 {
 	e->ops->fail(
 		e, x, EGRESS_UNREACHABLE, &x->addr, "%s, port %u: %s", x->host.name, x->port, why);
 	return STEP_OVER;
 }
 
-/* ---- the request: edge to origin ---- */
+/* ---- the request: edge to upstream ---- */
 
 static int put_data(struct exchange *x, struct slice data)
 {
@@ -33,7 +33,7 @@ static int put_data(struct exchange *x, struct slice data)
 		return -EBADMSG;
 	if (t->is_deaf)
 		return 0;
-	wr = out_wr(&x->to_origin, data.n + 64);
+	wr = out_wr(&x->to_upstream, data.n + 64);
 	if (t->up.kind == HTTP_BODY_CHUNKED)
 		canon_write_chunk(&wr, data.n);
 	wr_bytes(&wr, data);
@@ -41,7 +41,7 @@ static int put_data(struct exchange *x, struct slice data)
 		wr_bytes(&wr, slice_from_str("\r\n"));
 	if (wr_finish(&wr) < 0)
 		return -EMSGSIZE;
-	out_put_wr(&x->to_origin, &wr);
+	out_put_wr(&x->to_upstream, &wr);
 	return 0;
 }
 
@@ -60,10 +60,10 @@ static int put_end(struct egress *e, struct exchange *x, struct slice payload)
 		return -EBADMSG;
 	if (t->is_deaf || t->up.kind != HTTP_BODY_CHUNKED)
 		return 0;
-	wr = out_wr(&x->to_origin, CANON_MAX_END + 64);
+	wr = out_wr(&x->to_upstream, CANON_MAX_END + 64);
 	if (canon_write_last_chunk(&wr, &trailers) < 0)
 		return -EBADMSG;
-	out_put_wr(&x->to_origin, &wr);
+	out_put_wr(&x->to_upstream, &wr);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	ssize_t n;
 	int r;
 
-	if (t->up.phase == CANON_OVER || out_room(&x->to_origin) < REQUEST_ROOM + CANON_MAX_END)
+	if (t->up.phase == CANON_OVER || out_room(&x->to_upstream) < REQUEST_ROOM + CANON_MAX_END)
 		return STEP_WAITS;
 	n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -114,7 +114,7 @@ static enum step read_edge(struct egress *e, struct exchange *x)
 	return r == 0 ? STEP_MOVED : STEP_OVER;
 }
 
-/* ---- the answer: origin to edge ---- */
+/* ---- the answer: upstream to edge ---- */
 
 static enum step put_head(
 	struct egress *e, struct exchange *x, struct http_resp *resp, struct slice rest)
@@ -124,11 +124,11 @@ static enum step put_head(
 	struct wr wr;
 
 	if (canon_make_resp(resp, &fault) < 0)
-		return fail_origin(e, x, fault.why);
+		return fail_upstream(e, x, fault.why);
 	out_drop_ours(&resp->headers);
 	wr = out_wr(&x->to_edge, CANON_MAX_HEAD + CANON_FRAME_HEADER);
 	if (canon_flow_resp(&t->down, resp) < 0 || canon_put_resp(&wr, EGRESS_STREAM, resp) < 0)
-		return fail_origin(e, x, "cannot forward the response");
+		return fail_upstream(e, x, "cannot forward the response");
 	if (resp->status != 101) {
 		out_put_wr(&x->to_edge, &wr);
 		t->is_said = t->is_said || resp->status >= 200;
@@ -136,10 +136,10 @@ static enum step put_head(
 	}
 	/* From here on data passes unmodified, both ways. */
 	if (canon_flow_switch(&t->up) < 0 || t->frames.n_head > 0)
-		return fail_origin(e, x, "data was sent before the websocket response");
+		return fail_upstream(e, x, "data was sent before the websocket response");
 	out_put_wr(&x->to_edge, &wr);
 	if (out_put(&x->to_edge, rest) < 0)
-		return fail_origin(e, x, "too much data after the websocket response");
+		return fail_upstream(e, x, "too much data after the websocket response");
 	tunnel_run(e, x);
 	return STEP_OVER;
 }
@@ -150,10 +150,10 @@ static enum step put_answer_data(struct egress *e, struct exchange *x, struct sl
 
 	if (canon_flow_data(&x->talk->down, data.n) < 0 ||
 		canon_put_data_head(&wr, EGRESS_STREAM, data.n) < 0)
-		return fail_origin(e, x, "cannot forward the response");
+		return fail_upstream(e, x, "cannot forward the response");
 	wr_bytes(&wr, data);
 	if (wr_finish(&wr) < 0)
-		return fail_origin(e, x, "cannot forward the response");
+		return fail_upstream(e, x, "cannot forward the response");
 	out_put_wr(&x->to_edge, &wr);
 	return STEP_MOVED;
 }
@@ -165,7 +165,7 @@ static enum step put_answer_end(struct egress *e, struct exchange *x, struct htt
 	out_drop_ours(trailers);
 	if (canon_flow_end(&x->talk->down, trailers) < 0 ||
 		canon_put_end(&wr, EGRESS_STREAM, trailers) < 0)
-		return fail_origin(e, x, "cannot forward the end of the response");
+		return fail_upstream(e, x, "cannot forward the end of the response");
 	out_put_wr(&x->to_edge, &wr);
 	x->talk->is_done = true;
 	return STEP_MOVED;
@@ -182,16 +182,16 @@ static enum step on_answer(
 	case HTTP1_EV_END:
 		return put_answer_end(e, x, ev->trailers);
 	default:
-		return fail_origin(e, x, ev->fault.why);
+		return fail_upstream(e, x, ev->fault.why);
 	}
 }
 
-static enum step on_origin_end(struct egress *e, struct exchange *x)
+static enum step on_upstream_end(struct egress *e, struct exchange *x)
 {
 	struct http1_event ev;
 
 	if (!http1_eof(&x->talk->reader, &ev))
-		return fail_origin(e, x, "connection closed without a response");
+		return fail_upstream(e, x, "connection closed without a response");
 	return on_answer(e, x, &ev, slice_of(NULL, 0));
 }
 
@@ -202,7 +202,7 @@ static bool has_room(const struct exchange *x)
 				: out_len(&x->to_edge) == 0;
 }
 
-static enum step read_origin(struct egress *e, struct exchange *x)
+static enum step read_upstream(struct egress *e, struct exchange *x)
 {
 	struct http1_event ev;
 	enum step step = STEP_MOVED;
@@ -211,13 +211,13 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 
 	if (x->talk->is_done || !has_room(x))
 		return STEP_WAITS;
-	n = recv(x->origin_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	n = recv(x->upstream_fd, buf, sizeof(buf), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
 	if (n < 0)
-		return fail_origin(e, x, "connection lost");
+		return fail_upstream(e, x, "connection lost");
 	if (n == 0)
-		return on_origin_end(e, x);
+		return on_upstream_end(e, x);
 	x->n_bytes[WAY_DOWN] += (uint64_t)n;
 	in = slice_of(buf, (size_t)n);
 	while (step == STEP_MOVED && !x->talk->is_done && http1_read(&x->talk->reader, &in, &ev))
@@ -226,16 +226,16 @@ static enum step read_origin(struct egress *e, struct exchange *x)
 }
 
 /* Whether the exchange continues. */
-static bool flush_origin(struct egress *e, struct exchange *x)
+static bool flush_upstream(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
 	uint64_t n = 0;
-	int r = out_flush(&x->to_origin, x->origin_fd, &x->n_bytes[WAY_UP]);
+	int r = out_flush(&x->to_upstream, x->upstream_fd, &x->n_bytes[WAY_UP]);
 
 	/* The server may have answered before it stopped reading. */
 	if (r < 0 && r != -EAGAIN) {
 		t->is_deaf = true;
-		out_done(&x->to_origin);
+		out_done(&x->to_upstream);
 	}
 	r = out_flush(&x->to_edge, x->edge_fd, &n);
 	if (r < 0 && r != -EAGAIN) {
@@ -255,14 +255,14 @@ void request_pump(struct egress *e, struct exchange *x)
 	enum step up = STEP_MOVED, down = STEP_MOVED;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		if (!flush_origin(e, x))
+		if (!flush_upstream(e, x))
 			return;
 		if (up == STEP_WAITS && down == STEP_WAITS)
 			return;
 		up = read_edge(e, x);
 		if (up == STEP_OVER)
 			return;
-		down = read_origin(e, x);
+		down = read_upstream(e, x);
 		if (down == STEP_OVER)
 			return;
 		if (up == STEP_MOVED || down == STEP_MOVED)
@@ -270,19 +270,19 @@ void request_pump(struct egress *e, struct exchange *x)
 	}
 	/* Setting an edge-triggered event again reports it again. */
 	(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
-	(void)!loop_mod(&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
+	(void)!loop_mod(&e->loop, x->upstream_fd, events, exchange_key(e, x, EGRESS_EV_UPSTREAM));
 }
 
 void request_begin(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
-	struct wr wr = out_wr(&x->to_origin, CANON_MAX_HEAD + 1024);
+	struct wr wr = out_wr(&x->to_upstream, CANON_MAX_HEAD + 1024);
 
 	if (canon_write_req(&wr, &t->req, x->is_proxied ? CANON_TO_PROXY : CANON_TO_ORIGIN) < 0) {
-		(void)fail_origin(e, x, "the request is too large");
+		(void)fail_upstream(e, x, "the request is too large");
 		return;
 	}
-	out_put_wr(&x->to_origin, &wr);
+	out_put_wr(&x->to_upstream, &wr);
 	http1_init_response(&t->reader, &t->resp_arena, &t->req);
 	free(TAKE(t->head)); /* sent; only flags of req are used from here on */
 	x->state = EXCHANGE_HTTP;

@@ -106,9 +106,9 @@ static enum moved move_by_peek(int from, int to, uint64_t *n_bytes)
 static enum moved move_tunnel(struct egress *e, struct exchange *x, int dir)
 {
 	struct way *w = &x->way[dir];
-	struct out *first = dir == WAY_UP ? &x->to_origin : &x->to_edge;
-	int from = dir == WAY_UP ? x->edge_fd : x->origin_fd;
-	int to = dir == WAY_UP ? x->origin_fd : x->edge_fd;
+	struct out *first = dir == WAY_UP ? &x->to_upstream : &x->to_edge;
+	int from = dir == WAY_UP ? x->edge_fd : x->upstream_fd;
+	int to = dir == WAY_UP ? x->upstream_fd : x->edge_fd;
 	uint64_t n = 0;
 	int r = out_flush(first, to, dir == WAY_UP ? &x->n_bytes[dir] : &n);
 
@@ -127,7 +127,7 @@ static void close_way(struct egress *e, struct exchange *x, int dir)
 	struct way *w = &x->way[dir];
 
 	give_pipe(e, w);
-	out_done(dir == WAY_UP ? &x->to_origin : &x->to_edge);
+	out_done(dir == WAY_UP ? &x->to_upstream : &x->to_edge);
 	w->ended = w->shut = true;
 }
 
@@ -142,7 +142,7 @@ static bool pump_way(struct egress *e, struct exchange *x, int dir)
 	switch (moved) {
 	case MOVED_END:
 		close_way(e, x, dir);
-		(void)shutdown(dir == WAY_UP ? x->origin_fd : x->edge_fd, SHUT_WR);
+		(void)shutdown(dir == WAY_UP ? x->upstream_fd : x->edge_fd, SHUT_WR);
 		break;
 	case MOVED_NO_READER:
 		close_way(e, x, dir);
@@ -152,7 +152,7 @@ static bool pump_way(struct egress *e, struct exchange *x, int dir)
 		/* A close by edge is not an error; a reset by the server is passed on. */
 		if (dir == WAY_UP) {
 			close_way(e, x, dir);
-			(void)shutdown(x->origin_fd, SHUT_WR);
+			(void)shutdown(x->upstream_fd, SHUT_WR);
 			break;
 		}
 		e->ops->finish(e, x);
@@ -186,7 +186,7 @@ void tunnel_pump(struct egress *e, struct exchange *x)
 		(void)!loop_mod(&e->loop, x->edge_fd, events, exchange_key(e, x, EGRESS_EV_EDGE));
 	if (more_down)
 		(void)!loop_mod(
-			&e->loop, x->origin_fd, events, exchange_key(e, x, EGRESS_EV_ORIGIN));
+			&e->loop, x->upstream_fd, events, exchange_key(e, x, EGRESS_EV_UPSTREAM));
 }
 
 void tunnel_on_edge(struct egress *e, struct exchange *x, uint32_t events)

@@ -67,7 +67,7 @@ struct exchange {
 	enum egress_kind kind;
 	uint32_t id; /* keeper's */
 	uint32_t gen;
-	int edge_fd, origin_fd;
+	int edge_fd, upstream_fd;
 	int given_fd; /* passed to the keeper with RESULT */
 	uint64_t give_until;
 	struct host host;
@@ -75,14 +75,14 @@ struct exchange {
 	bool is_free; /* the user named the address: it is not checked */
 	bool is_proxied;
 	uint16_t pin_port;	    /* of the pin that names the address; 0: none */
-	bool is_own;		    /* origin_fd is connected to this host */
-	struct addr addr;	    /* peer of origin_fd */
+	bool is_own;		    /* upstream_fd is connected to this host */
+	struct addr addr;	    /* peer of upstream_fd */
 	struct canon_reader frames; /* until the request is complete */
 	struct dial *dial;
 	struct talk *talk;
-	struct out to_edge, to_origin;
+	struct out to_edge, to_upstream;
 	struct way way[2];
-	uint64_t n_bytes[2]; /* on the origin's connection */
+	uint64_t n_bytes[2]; /* on the connection to the upstream */
 	struct loop_timer timer;
 	bool result_said, closed_due;
 	bool edge_shut; /* nothing more is sent to edge */

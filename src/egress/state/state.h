@@ -26,7 +26,7 @@ struct exchange_ops {
 	/* RESULT, once. */
 	void (*tell)(struct egress *e, struct exchange *x, enum egress_outcome outcome,
 		const struct addr *addr, const char *text);
-	/* origin_fd is connected and checked. */
+	/* upstream_fd is connected and checked. */
 	void (*connected)(struct egress *e, struct exchange *x);
 	/* The connection is established: passes it to the keeper and keeps no copy. */
 	void (*give)(struct egress *e, struct exchange *x);

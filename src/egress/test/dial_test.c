@@ -82,7 +82,7 @@ static void a_server_that_resets_at_once_is_not_denied_by_a_rule(void **state)
 		.kind = EGRESS_SOCKET,
 		.id = 7,
 		.edge_fd = -1,
-		.origin_fd = -1,
+		.upstream_fd = -1,
 		.given_fd = -1,
 		.dial = d,
 		.way = {{.pipe = {-1, -1}}, {.pipe = {-1, -1}}}};

@@ -45,7 +45,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void open_tunnel(struct rig *r, struct end *edge, struct end *origin)
+static void open_tunnel(struct rig *r, struct end *edge, struct end *upstream)
 {
 	struct rig_head head;
 
@@ -53,8 +53,8 @@ static void open_tunnel(struct rig *r, struct end *edge, struct end *origin)
 	(void)rig_result(r, r->n_ids);
 	rig_read_head(edge->fd, &head);
 	assert_int_equal(head.status, 200);
-	*origin = (struct end){.fd = rig_accept(listener, 60000)};
-	assert_true(origin->fd >= 0);
+	*upstream = (struct end){.fd = rig_accept(listener, 60000)};
+	assert_true(upstream->fd >= 0);
 }
 
 /* Sends as much as possible of `total` patterned bytes, then closes. */
@@ -118,17 +118,17 @@ static void close_both(struct end *a, struct end *b)
 static void test_64_mib_each_way(void **state)
 {
 	struct rig *r = rig_new();
-	struct end edge, origin;
+	struct end edge, upstream;
 	uint64_t at;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	open_tunnel(r, &edge, &origin);
+	open_tunnel(r, &edge, &upstream);
 	at = clock_mono_ms();
-	exchange_all(&edge, &origin, 64 * (uint64_t)MIB);
+	exchange_all(&edge, &upstream, 64 * (uint64_t)MIB);
 	print_message("64 MiB each way: %u ms\n", (unsigned)(clock_mono_ms() - at));
 	rig_until(r, r->seen[1].closed);
 	assert_true(r->seen[1].up == 64 * (uint64_t)MIB && r->seen[1].down == 64 * (uint64_t)MIB);
-	close_both(&edge, &origin);
+	close_both(&edge, &upstream);
 	rig_free(r);
 }
 
@@ -166,21 +166,21 @@ static void test_early_and_last_bytes(void **state)
 	struct rig *r = rig_new();
 	struct rig_head head;
 	char buf[16];
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	fd = rig_connect(r, HOST, 443);
 	assert_int_equal(write(fd, "early", 5), 5);
-	origin = rig_accept(listener, 60000);
-	rig_read_all(origin, buf, 5);
+	upstream = rig_accept(listener, 60000);
+	rig_read_all(upstream, buf, 5);
 	assert_memory_equal(buf, "early", 5);
 	rig_read_head(fd, &head);
 	assert_int_equal(write(fd, "last", 4), 4);
 	(void)close(fd);
-	rig_read_all(origin, buf, 4);
+	rig_read_all(upstream, buf, 4);
 	assert_memory_equal(buf, "last", 4);
-	assert_int_equal(recv(origin, buf, 1, 0), 0);
-	(void)close(origin);
+	assert_int_equal(recv(upstream, buf, 1, 0), 0);
+	(void)close(upstream);
 	rig_until(r, r->seen[1].closed);
 	assert_true(r->seen[1].up == 9);
 	rig_free(r);
@@ -190,23 +190,23 @@ static void test_a_reset_ends_it(void **state)
 {
 	const struct linger now = {.l_onoff = 1};
 	struct rig *r = rig_new();
-	struct end edge, origin;
+	struct end edge, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	open_tunnel(r, &edge, &origin);
-	assert_int_equal(setsockopt(origin.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
-	(void)close(origin.fd);
+	open_tunnel(r, &edge, &upstream);
+	assert_int_equal(setsockopt(upstream.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	(void)close(upstream.fd);
 	assert_true(rig_is_ended(edge.fd, 2000));
 	rig_until(r, r->seen[1].closed);
 	(void)close(edge.fd);
 	/* edge closes without reading the server's data, which does not keep the tunnel open */
-	open_tunnel(r, &edge, &origin);
-	assert_int_equal(write(origin.fd, "unread", 6), 6);
+	open_tunnel(r, &edge, &upstream);
+	assert_int_equal(write(upstream.fd, "unread", 6), 6);
 	(void)usleep(50000);
 	(void)close(edge.fd);
-	assert_true(rig_is_ended(origin.fd, 4000));
+	assert_true(rig_is_ended(upstream.fd, 4000));
 	rig_until(r, r->seen[2].closed);
-	(void)close(origin.fd);
+	(void)close(upstream.fd);
 	rig_free(r);
 }
 
@@ -238,32 +238,32 @@ static void drain(struct end *from, struct end *to)
 static void test_a_peer_that_stops_reading(void **state)
 {
 	struct rig *r = rig_new();
-	struct end edge[2], origin[2], other_edge, other_origin;
+	struct end edge[2], upstream[2], other_edge, other_upstream;
 	uint64_t before, at;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	open_tunnel(r, &other_edge, &other_origin);
+	open_tunnel(r, &other_edge, &other_upstream);
 	for (unsigned i = 0; i < 2; i++)
-		open_tunnel(r, &edge[i], &origin[i]);
+		open_tunnel(r, &edge[i], &upstream[i]);
 	before = rig_memory(r, "RssAnon:");
 	at = clock_mono_ms();
 	while (clock_mono_ms() - at < 5000) { /* one stops at each end */
 		char c;
 
 		send_some(&edge[0], UINT64_MAX);
-		send_some(&origin[1], UINT64_MAX);
+		send_some(&upstream[1], UINT64_MAX);
 		assert_int_equal(write(other_edge.fd, "x", 1), 1);
-		rig_read_all(other_origin.fd, &c, 1);
+		rig_read_all(other_upstream.fd, &c, 1);
 		(void)usleep(1000);
 	}
 	print_message("grown by %u KiB while nobody reads\n",
 		(unsigned)((rig_memory(r, "RssAnon:") - before) / 1024));
 	assert_true(rig_memory(r, "RssAnon:") < before + 256 * 1024);
-	drain(&edge[0], &origin[0]);
-	drain(&origin[1], &edge[1]);
+	drain(&edge[0], &upstream[0]);
+	drain(&upstream[1], &edge[1]);
 	for (unsigned i = 0; i < 2; i++)
-		close_both(&edge[i], &origin[i]);
-	close_both(&other_edge, &other_origin);
+		close_both(&edge[i], &upstream[i]);
+	close_both(&other_edge, &other_upstream);
 	rig_free(r);
 }
 
@@ -271,28 +271,28 @@ static void test_a_peer_that_stops_reading(void **state)
 static void test_many_peers_that_stop_reading(void **state)
 {
 	enum { N = 100 };
-	static struct end edge[N], origin[N];
+	static struct end edge[N], upstream[N];
 	struct rig *r = rig_new();
 	uint64_t before;
 	unsigned n_fds;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	for (unsigned i = 0; i < N; i++)
-		open_tunnel(r, &edge[i], &origin[i]);
+		open_tunnel(r, &edge[i], &upstream[i]);
 	before = rig_memory(r, "RssAnon:");
 	n_fds = rig_n_fds(r);
 	for (unsigned i = 0; i < N; i++) {
 		fill(&edge[i]);
-		fill(&origin[i]);
+		fill(&upstream[i]);
 	}
 	print_message("%u stalled both ways: %u KiB, %u descriptors more\n", N,
 		(unsigned)((rig_memory(r, "RssAnon:") - before) / 1024), rig_n_fds(r) - n_fds);
 	assert_true(rig_memory(r, "RssAnon:") < before + 512 * 1024);
 	assert_true(rig_n_fds(r) <= n_fds + 130);
 	for (unsigned i = 0; i < N; i++) {
-		drain(&edge[i], &origin[i]);
-		drain(&origin[i], &edge[i]);
-		close_both(&edge[i], &origin[i]);
+		drain(&edge[i], &upstream[i]);
+		drain(&upstream[i], &edge[i]);
+		close_both(&edge[i], &upstream[i]);
 	}
 	for (uint32_t i = 1; i <= N; i++)
 		rig_until(r, r->seen[i].closed);
@@ -302,7 +302,7 @@ static void test_many_peers_that_stop_reading(void **state)
 
 static void test_as_many_as_there_may_be(void **state)
 {
-	static struct end edge[EGRESS_MAX_OPEN], origin[EGRESS_MAX_OPEN];
+	static struct end edge[EGRESS_MAX_OPEN], upstream[EGRESS_MAX_OPEN];
 	struct rig *r = rig_new();
 	uint64_t before, at;
 	struct rig_head head;
@@ -312,7 +312,7 @@ static void test_as_many_as_there_may_be(void **state)
 	before = rig_memory(r, "RssAnon:");
 	at = clock_mono_ms();
 	for (unsigned i = 0; i < EGRESS_MAX_OPEN; i++)
-		open_tunnel(r, &edge[i], &origin[i]);
+		open_tunnel(r, &edge[i], &upstream[i]);
 	print_message("%u tunnels: %u ms, %u KiB + %u KiB\n", EGRESS_MAX_OPEN,
 		(unsigned)(clock_mono_ms() - at), (unsigned)(before / 1024),
 		(unsigned)((rig_memory(r, "RssAnon:") - before) / 1024));
@@ -327,18 +327,18 @@ static void test_as_many_as_there_may_be(void **state)
 		char c = 0;
 
 		assert_int_equal(write(edge[i].fd, "u", 1), 1);
-		rig_read_all(origin[i].fd, &c, 1);
-		assert_int_equal(write(origin[i].fd, "d", 1), 1);
+		rig_read_all(upstream[i].fd, &c, 1);
+		assert_int_equal(write(upstream[i].fd, "d", 1), 1);
 		rig_read_all(edge[i].fd, &c, 1);
 		assert_int_equal(c, 'd');
 	}
 	for (unsigned i = 0; i < EGRESS_MAX_OPEN; i++)
-		close_both(&edge[i], &origin[i]);
+		close_both(&edge[i], &upstream[i]);
 	for (uint32_t i = 1; i <= EGRESS_MAX_OPEN; i++)
 		rig_until(r, r->seen[i].closed);
 	/* and the slots are free again */
-	open_tunnel(r, &edge[0], &origin[0]);
-	close_both(&edge[0], &origin[0]);
+	open_tunnel(r, &edge[0], &upstream[0]);
+	close_both(&edge[0], &upstream[0]);
 	rig_free(r);
 }
 
@@ -347,12 +347,12 @@ static void test_a_deaf_keeper(void **state)
 {
 	enum { N = 600 };
 	struct rig *r = rig_new();
-	struct end edge, origin;
+	struct end edge, upstream;
 	unsigned n = 0;
 	char c;
 
 	rig_up(r, ALLOW_ALL, NULL);
-	open_tunnel(r, &edge, &origin);
+	open_tunnel(r, &edge, &upstream);
 	for (; n < N; n++) {
 		struct egress_open open = {.host = "nobody.example.org", .port = 443};
 		int pair[2], sent = -EAGAIN;
@@ -370,11 +370,11 @@ static void test_a_deaf_keeper(void **state)
 		r->n_ids++;
 	}
 	assert_int_equal(write(edge.fd, "x", 1), 1);
-	rig_read_all(origin.fd, &c, 1);
+	rig_read_all(upstream.fd, &c, 1);
 	for (uint32_t i = 2; i <= r->n_ids; i++)
 		rig_until(r, r->seen[i].closed);
 	print_message("%u exchanges opened towards a keeper that does not read\n", n);
-	close_both(&edge, &origin);
+	close_both(&edge, &upstream);
 	rig_free(r);
 }
 

@@ -170,18 +170,18 @@ static void test_the_keeper_goes_away(void **state)
 {
 	struct rig *r = rig_new();
 	struct rig_head head;
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	fd = rig_connect(r, "origin.example.com", 443);
 	rig_read_head(fd, &head);
-	origin = rig_accept(listener, 60000);
-	rig_passes(fd, origin);
+	upstream = rig_accept(listener, 60000);
+	rig_passes(fd, upstream);
 	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
-	assert_true(rig_is_ended(fd, 1000) && rig_is_ended(origin, 1000));
+	assert_true(rig_is_ended(fd, 1000) && rig_is_ended(upstream, 1000));
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 

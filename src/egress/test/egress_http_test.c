@@ -46,16 +46,16 @@ static struct http_req get(const char *method)
 }
 
 /* Sends OPEN, HEAD and END; the server has received the head, which is in `head`. */
-static int request(struct rig *r, const struct http_req *req, int *ret_origin, char head[2048])
+static int request(struct rig *r, const struct http_req *req, int *ret_upstream, char head[2048])
 {
 	int fd = rig_open(r, EGRESS_HTTP, HOST, 80);
 
 	rig_send_req(fd, req);
 	if (req->body.kind == HTTP_BODY_NONE && !req->websocket)
 		rig_send_end(fd);
-	*ret_origin = rig_accept(listener, 60000);
-	assert_true(*ret_origin >= 0);
-	rig_read_http(*ret_origin, head, 2048);
+	*ret_upstream = rig_accept(listener, 60000);
+	assert_true(*ret_upstream >= 0);
+	rig_read_http(*ret_upstream, head, 2048);
 	return fd;
 }
 
@@ -71,22 +71,22 @@ static void test_requests_as_they_arrive(void **state)
 	struct rig *r = rig_new();
 	struct rig_head answer;
 	char head[2048], buf[64];
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	req.headers = (struct http_headers){.list = &header, .n = 1, .max = 1};
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	assert_string_equal(head, "GET /x?q=1 HTTP/1.1\r\nhost: " HOST "\r\naccept: */*\r\n\r\n");
-	say(origin, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nSbx-Reason: lie\r\n"
-		    "SBX-other: x\r\nConnection: keep-alive, x-b\r\nX-B: c\r\n\r\nhi");
+	say(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nSbx-Reason: lie\r\n"
+		      "SBX-other: x\r\nConnection: keep-alive, x-b\r\nX-B: c\r\n\r\nhi");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 200);
 	assert_string_equal(answer.headers, "x-a: b\n");
 	assert_int_equal(rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), 2);
 	assert_true(rig_is_ended(fd, 1000));
 	(void)close(fd);
-	assert_int_equal(recv(origin, buf, 1, 0), 0); /* one request per connection */
-	(void)close(origin);
+	assert_int_equal(recv(upstream, buf, 1, 0), 0); /* one request per connection */
+	(void)close(upstream);
 	rig_until(r, r->seen[1].closed);
 	assert_int_equal(rig_result(r, 1)->outcome, EGRESS_CONNECTED);
 	assert_string_equal(rig_result(r, 1)->addr, RIG_PUBLIC);
@@ -100,33 +100,33 @@ static void test_bodies_up(void **state)
 	struct rig *r = rig_new();
 	struct rig_head answer;
 	char head[2048], buf[128];
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	req.body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = 6};
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	assert_non_null(strstr(head, "content-length: 6\r\n"));
 	rig_send_data(fd, "abc", 3);
 	rig_send_data(fd, "def", 3);
-	rig_read_all(origin, buf, 6);
+	rig_read_all(upstream, buf, 6);
 	assert_memory_equal(buf, "abcdef", 6);
 	rig_send_end(fd);
-	say(origin, "HTTP/1.1 204 No Content\r\n\r\n");
+	say(upstream, "HTTP/1.1 204 No Content\r\n\r\n");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 204);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 
 	req.body = (struct http_body){.kind = HTTP_BODY_CHUNKED};
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	assert_non_null(strstr(head, "transfer-encoding: chunked\r\n"));
 	rig_send_data(fd, "abc", 3);
 	rig_send_end(fd);
-	rig_read_all(origin, buf, 13);
+	rig_read_all(upstream, buf, 13);
 	assert_memory_equal(buf, "3\r\nabc\r\n0\r\n\r\n", 13);
 	/* the server closes without a length: until close */
-	say(origin, "HTTP/1.0 200 OK\r\n\r\nall of it");
-	(void)close(origin);
+	say(upstream, "HTTP/1.0 200 OK\r\n\r\nall of it");
+	(void)close(upstream);
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.body.kind, HTTP_BODY_CLOSE);
 	assert_int_equal(rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), 9);
@@ -164,18 +164,18 @@ static void test_answers_as_they_arrive(void **state)
 		struct http_req req = get(answers[i].method);
 		struct rig_head answer;
 		char head[2048], buf[128];
-		int origin, fd = request(r, &req, &origin, head);
+		int upstream, fd = request(r, &req, &upstream, head);
 
-		say(origin, answers[i].says);
+		say(upstream, answers[i].says);
 		if (answers[i].closes)
-			(void)shutdown(origin, SHUT_WR);
+			(void)shutdown(upstream, SHUT_WR);
 		rig_read_head(fd, &answer);
 		assert_int_equal(answer.status, answers[i].status);
 		assert_int_equal(
 			rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), strlen(answers[i].body));
 		assert_memory_equal(buf, answers[i].body, strlen(answers[i].body));
 		(void)close(fd);
-		(void)close(origin);
+		(void)close(upstream);
 	}
 	rig_free(r);
 }
@@ -222,10 +222,10 @@ static void test_bad_answers(void **state)
 		struct rig_head answer;
 		char head[2048];
 		uint8_t buf[128];
-		int origin, fd = request(r, &req, &origin, head);
+		int upstream, fd = request(r, &req, &upstream, head);
 
-		say(origin, bad_answers[i].says);
-		(void)shutdown(origin, SHUT_WR);
+		say(upstream, bad_answers[i].says);
+		(void)shutdown(upstream, SHUT_WR);
 		rig_read_head(fd, &answer);
 		if (answer.status != (bad_answers[i].has_head ? 200 : 502))
 			fail_msg("%zu: %u", i, answer.status);
@@ -233,7 +233,7 @@ static void test_bad_answers(void **state)
 			rig_read_body(fd, buf, sizeof(buf)) == 0, !bad_answers[i].has_head);
 		assert_int_equal(answer.reason[0] != '\0', !bad_answers[i].has_head);
 		(void)close(fd);
-		(void)close(origin);
+		(void)close(upstream);
 	}
 	rig_free(r);
 }
@@ -255,7 +255,7 @@ static void test_large_heads(void **state)
 		struct rig_head answer = {0};
 		char head[2048];
 		uint8_t buf[8];
-		int origin, fd = request(r, &req, &origin, head);
+		int upstream, fd = request(r, &req, &upstream, head);
 		size_t n = 0;
 
 		for (unsigned k = 0; k <= rows[i].n_early; k++) {
@@ -266,11 +266,12 @@ static void test_large_heads(void **state)
 			n += (size_t)sprintf(says + n, "%s\r\n\r\n",
 				k < rows[i].n_early ? "" : "\r\nContent-Length: 2");
 		}
-		(void)send(origin, says, 60010, MSG_NOSIGNAL); /* the rest follows with the next */
+		(void)send(
+			upstream, says, 60010, MSG_NOSIGNAL); /* the rest follows with the next */
 		(void)usleep(20000);
 		n += (size_t)sprintf(says + n, "ok");
 		if (n > 60010)
-			(void)send(origin, says + 60010, n - 60010, MSG_NOSIGNAL);
+			(void)send(upstream, says + 60010, n - 60010, MSG_NOSIGNAL);
 		do {
 			rig_read_head(fd, &answer);
 		} while (answer.status == 103);
@@ -278,7 +279,7 @@ static void test_large_heads(void **state)
 		if (answer.status == 200)
 			assert_int_equal(rig_read_body(fd, buf, sizeof(buf)), 2);
 		(void)close(fd);
-		(void)close(origin);
+		(void)close(upstream);
 	}
 	rig_free(r);
 }
@@ -294,7 +295,7 @@ static void test_edge_that_says_more_or_less(void **state)
 	for (unsigned i = 0; i < 6; i++) {
 		struct rig_head answer;
 		char head[2048], buf[64];
-		int origin, fd = request(r, &req, &origin, head);
+		int upstream, fd = request(r, &req, &upstream, head);
 
 		if (i == 0) /* longer */
 			rig_send_data(fd, "abcGET / HTTP/1.1", 17);
@@ -318,10 +319,10 @@ static void test_edge_that_says_more_or_less(void **state)
 			rig_read_head(fd, &answer);
 			assert_int_equal(answer.status, 403);
 		}
-		assert_true(recv(origin, buf, sizeof(buf), 0) <= 3);
-		assert_true(recv(origin, buf, sizeof(buf), 0) <= 0);
+		assert_true(recv(upstream, buf, sizeof(buf), 0) <= 3);
+		assert_true(recv(upstream, buf, sizeof(buf), 0) <= 0);
 		(void)close(fd);
-		(void)close(origin);
+		(void)close(upstream);
 		rig_until(r, r->seen[r->n_ids].closed);
 	}
 	rig_free(r);
@@ -333,28 +334,28 @@ static void test_continue_and_an_early_answer(void **state)
 	struct rig *r = rig_new();
 	struct rig_head answer;
 	char head[2048], buf[64];
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	req.body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = 3};
 	req.expect_continue = true;
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	assert_non_null(strstr(head, "expect: 100-continue\r\n"));
-	say(origin, "HTTP/1.1 100 Continue\r\n\r\n");
+	say(upstream, "HTTP/1.1 100 Continue\r\n\r\n");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 100);
 	rig_send_data(fd, "abc", 3);
 	rig_send_end(fd);
-	rig_read_all(origin, buf, 3);
-	say(origin, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+	rig_read_all(upstream, buf, 3);
+	say(upstream, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 201);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	/* the answer arrives before the body, and the server closes */
-	fd = request(r, &req, &origin, head);
-	say(origin, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
-	(void)close(origin);
+	fd = request(r, &req, &upstream, head);
+	say(upstream, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
+	(void)close(upstream);
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 413);
 	assert_int_equal(rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), 3);
@@ -368,34 +369,34 @@ static void test_websocket(void **state)
 	struct rig *r = rig_new();
 	struct rig_head answer;
 	char head[2048], buf[64];
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	req.websocket = true;
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	assert_non_null(strstr(head, "connection: upgrade\r\nupgrade: websocket\r\n"));
-	say(origin, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
-		    "Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\nearly");
+	say(upstream, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+		      "Upgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\nearly");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 101);
 	rig_read_all(fd, buf, 5);
 	assert_memory_equal(buf, "early", 5);
 	say(fd, "up");
-	rig_read_all(origin, buf, 2);
-	say(origin, "down");
+	rig_read_all(upstream, buf, 2);
+	say(upstream, "down");
 	rig_read_all(fd, buf, 4);
-	(void)close(origin);
+	(void)close(upstream);
 	assert_true(rig_is_ended(fd, 1000));
 	(void)close(fd);
 	/* refused by the server: an ordinary answer */
-	fd = request(r, &req, &origin, head);
-	say(origin, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
+	fd = request(r, &req, &upstream, head);
+	say(upstream, "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno");
 	rig_read_head(fd, &answer);
 	assert_int_equal(answer.status, 403);
 	assert_string_equal(answer.reason, "");
 	assert_int_equal(rig_read_body(fd, (uint8_t *)buf, sizeof(buf)), 2);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 
@@ -411,19 +412,19 @@ static void test_a_large_answer_and_a_slow_reader(void **state)
 	static uint8_t text[2 * CANON_MAX_DATA];
 	uint64_t sent = 0, got = 0, start = clock_mono_ms(), before;
 	size_t n;
-	int fd, origin;
+	int fd, upstream;
 
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = rig_pattern(i % CANON_MAX_DATA);
 	rig_up(r, ALLOW_ALL, NULL);
 	before = rig_memory(r, "RssAnon:");
-	fd = request(r, &req, &origin, head);
+	fd = request(r, &req, &upstream, head);
 	(void)snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", TOTAL);
-	say(origin, head);
+	say(upstream, head);
 	rig_read_head(fd, &answer);
 	while (got < TOTAL) {
 		ssize_t w = sent == TOTAL ? 0
-					  : send(origin, text + sent % CANON_MAX_DATA,
+					  : send(upstream, text + sent % CANON_MAX_DATA,
 						    MIN(CANON_MAX_DATA, TOTAL - sent),
 						    MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -439,7 +440,7 @@ static void test_a_large_answer_and_a_slow_reader(void **state)
 	print_message("grown by %u KiB\n", (unsigned)((rig_memory(r, "RssAnon:") - before) / 1024));
 	assert_true(rig_memory(r, "RssAnon:") < before + 1024 * 1024);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 
@@ -450,12 +451,12 @@ static void test_a_new_policy_ends_requests(void **state)
 	struct rig_head answer;
 	char head[2048];
 	uint64_t at;
-	int fd[2], origin[2];
+	int fd[2], upstream[2];
 
 	rig_up(r, ALLOW_ALL, NULL);
 	for (unsigned i = 0; i < 2; i++)
-		fd[i] = request(r, &req, &origin[i], head);
-	say(origin[1], "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+		fd[i] = request(r, &req, &upstream[i], head);
+	say(upstream[1], "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
 	rig_read_head(fd[1], &answer);
 	at = clock_mono_ms();
 	rig_policy(r, "policy 1\nend\n");
@@ -465,9 +466,9 @@ static void test_a_new_policy_ends_requests(void **state)
 	assert_true(answer.reason[0]);
 	assert_true(rig_is_ended(fd[1], 2000));
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(rig_is_ended(origin[i], 2000));
+		assert_true(rig_is_ended(upstream[i], 2000));
 		(void)close(fd[i]);
-		(void)close(origin[i]);
+		(void)close(upstream[i]);
 	}
 	rig_free(r);
 }

@@ -535,21 +535,21 @@ struct egress_result *rig_refused(
 	return result;
 }
 
-void rig_passes(int fd, int origin)
+void rig_passes(int fd, int upstream)
 {
 	char buf[8];
 
 	assert_int_equal(write(fd, "ping", 4), 4);
-	rig_read_all(origin, buf, 4);
+	rig_read_all(upstream, buf, 4);
 	assert_memory_equal(buf, "ping", 4);
-	assert_int_equal(write(origin, "pong", 4), 4);
+	assert_int_equal(write(upstream, "pong", 4), 4);
 	rig_read_all(fd, buf, 4);
 	assert_memory_equal(buf, "pong", 4);
 }
 
 void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr)
 {
-	int fd = rig_connect(r, host, 443), origin;
+	int fd = rig_connect(r, host, 443), upstream;
 	struct egress_result *result = rig_result(r, r->n_ids);
 	struct rig_head head;
 
@@ -560,16 +560,16 @@ void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr)
 	assert_int_equal(head.status, 200);
 	assert_int_equal(head.body.kind, HTTP_BODY_TUNNEL);
 	assert_int_equal(head.n_headers, 0);
-	origin = rig_accept(listener, 60000);
-	assert_true(origin >= 0);
-	rig_passes(fd, origin);
+	upstream = rig_accept(listener, 60000);
+	assert_true(upstream >= 0);
+	rig_passes(fd, upstream);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_until(r, r->seen[r->n_ids].closed);
 	assert_true(r->seen[r->n_ids].up == 4 && r->seen[r->n_ids].down == 4);
 }
 
-/* --- origins --- */
+/* --- upstreams --- */
 
 int rig_listen(uint16_t port)
 {

@@ -126,7 +126,7 @@ bool rig_is_ended(int fd, int ms);
 struct egress_result *rig_refused(
 	struct rig *r, int fd, enum egress_outcome outcome, unsigned status);
 /* Bytes pass both ways. */
-void rig_passes(int fd, int origin);
+void rig_passes(int fd, int upstream);
 /* A tunnel to port 443 of the host, whose server is at addr; used and closed. */
 void rig_tunnel(struct rig *r, int listener, const char *host, const char *addr);
 

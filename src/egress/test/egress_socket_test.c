@@ -96,7 +96,7 @@ static void refused(struct rig *r, const char *host, enum egress_outcome outcome
 static void given(struct rig *r, const char *host, const char *addr)
 {
 	struct egress_result *result;
-	int fd, origin;
+	int fd, upstream;
 
 	rig_open_socket(r, host, 443);
 	result = rig_socket(r, &fd);
@@ -105,13 +105,13 @@ static void given(struct rig *r, const char *host, const char *addr)
 	assert_string_equal(result->addr, addr);
 	check_socket(fd, addr, 443);
 	make_blocking(fd);
-	origin = rig_accept(listener, 60000);
-	assert_true(origin >= 0);
-	rig_passes(fd, origin);
+	upstream = rig_accept(listener, 60000);
+	assert_true(upstream >= 0);
+	rig_passes(fd, upstream);
 	/* Egress holds no copy: closing our end ends the connection. */
 	(void)close(fd);
-	assert_true(rig_is_ended(origin, 2000));
-	(void)close(origin);
+	assert_true(rig_is_ended(upstream, 2000));
+	(void)close(upstream);
 }
 
 static void test_the_connection_itself_is_given(void **state)
@@ -142,21 +142,21 @@ static void test_in_all_of_its_jail(void **state)
 static void test_it_outlives_egress_and_the_policy(void **state)
 {
 	struct rig *r = rig_new();
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, ALLOW_ALL, NULL);
 	rig_open_socket(r, "origin.example.com", 443);
 	assert_int_equal(rig_socket(r, &fd)->outcome, EGRESS_CONNECTED);
 	make_blocking(fd);
-	origin = rig_accept(listener, 60000);
+	upstream = rig_accept(listener, 60000);
 	/* From then on the keeper handles it. */
 	rig_policy(r, "policy 1\nend\n");
-	rig_passes(fd, origin);
+	rig_passes(fd, upstream);
 	fd_close(&r->keeper);
 	assert_int_equal(rig_exit(r), 0);
-	rig_passes(fd, origin);
+	rig_passes(fd, upstream);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 

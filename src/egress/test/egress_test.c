@@ -321,28 +321,28 @@ static void test_pins(void **state)
 			.addr_port = 443}}};
 	struct rig *r = rig_new();
 	struct rig_head head;
-	int fd, origin;
+	int fd, upstream;
 
 	rig_up(r, "policy 1\nallow network pinned.example.com:8443\nend\n", &config);
 	fd = rig_connect(r, "pinned.example.com", 8443);
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
-	origin = rig_accept(listener, 60000);
-	rig_passes(fd, origin);
+	upstream = rig_accept(listener, 60000);
+	rig_passes(fd, upstream);
 	assert_string_equal(rig_result(r, 1)->addr, "127.0.0.1");
 	/* the pin selects the address, the policy still decides; a recheck ignores the address */
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
-	rig_passes(fd, origin);
+	rig_passes(fd, upstream);
 	/* a changed or removed pin ends the connections of the old one */
 	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
-	rig_passes(fd, origin);
+	rig_passes(fd, upstream);
 	assert_int_equal(egress_ask_config(r->keeper, &(struct egress_config){0}), 0);
 	rig_policy(r, "policy 1\nallow network pinned.example.com:1-9999\nend\n");
 	assert_true(r->seen[1].closed); /* before LOADED */
 	assert_int_equal(egress_ask_config(r->keeper, &config), 0);
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_policy(r, "policy 1\nallow network other.example.com:1-9999\nend\n");
 	(void)rig_refused(r, rig_connect(r, "pinned.example.com", 8443), EGRESS_DENIED_POLICY, 403);
 	assert_int_equal(rig_dns->n_queries, 0);
@@ -385,7 +385,7 @@ static int make_hanging(const char *addr, uint16_t port, int fill[8])
 static void test_a_silent_address_costs_little(void **state)
 {
 	struct rig *r = rig_new();
-	int fill[8], hanging = -1, own, origin, fd;
+	int fill[8], hanging = -1, own, upstream, fd;
 	struct rig_head head;
 	uint64_t at;
 	const struct sockaddr_in v4 = {.sin_family = AF_INET,
@@ -406,8 +406,8 @@ static void test_a_silent_address_costs_little(void **state)
 	assert_int_equal(head.status, 200);
 	assert_true(clock_mono_ms() - at < EGRESS_DIAL_MS - 500);
 	assert_string_equal(rig_result(r, 1)->addr, RIG_PUBLIC);
-	origin = rig_accept(own, 60000);
-	rig_passes(fd, origin);
+	upstream = rig_accept(own, 60000);
+	rig_passes(fd, upstream);
 	(void)close(fd);
 	/* alone it is a timeout, after its 5 s */
 	at = clock_mono_ms();
@@ -418,14 +418,14 @@ static void test_a_silent_address_costs_little(void **state)
 		(void)close(fill[i]);
 	(void)close(hanging);
 	(void)close(own);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 
 static void test_a_new_policy_ends_what_it_forbids(void **state)
 {
 	struct rig *r = rig_new();
-	int fd[2], origin[2], waiting;
+	int fd[2], upstream[2], waiting;
 	struct rig_head head;
 
 	(void)rig_dns_add("kept.example.com", "1.1.1.1");
@@ -436,24 +436,24 @@ static void test_a_new_policy_ends_what_it_forbids(void **state)
 		fd[i] = rig_connect(r, i ? "ended.example.com" : "kept.example.com", 443);
 		rig_read_head(fd[i], &head);
 		assert_int_equal(head.status, 200);
-		origin[i] = rig_accept(listener, 60000);
-		rig_passes(fd[i], origin[i]);
+		upstream[i] = rig_accept(listener, 60000);
+		rig_passes(fd[i], upstream[i]);
 	}
 	waiting = rig_connect(r, "slow.example.com", 443);
 	(void)usleep(50000);
 	rig_policy(r, "policy 1\nallow network kept.example.com\nend\n");
 	assert_true(r->seen[2].closed); /* before LOADED */
 	(void)rig_refused(r, waiting, EGRESS_DENIED_POLICY, 403);
-	assert_true(rig_is_ended(fd[1], 1000) && rig_is_ended(origin[1], 1000));
+	assert_true(rig_is_ended(fd[1], 1000) && rig_is_ended(upstream[1], 1000));
 	rig_until(r, r->seen[2].closed);
-	rig_passes(fd[0], origin[0]);
+	rig_passes(fd[0], upstream[0]);
 	/* by address now */
 	rig_policy(r, "policy 1\nallow network kept.example.com\ndeny network 1.1.1.0/24\nend\n");
-	assert_true(rig_is_ended(fd[0], 1000) && rig_is_ended(origin[0], 1000));
+	assert_true(rig_is_ended(fd[0], 1000) && rig_is_ended(upstream[0], 1000));
 	rig_until(r, r->seen[1].closed);
 	for (unsigned i = 0; i < 2; i++) {
 		(void)close(fd[i]);
-		(void)close(origin[i]);
+		(void)close(upstream[i]);
 	}
 	rig_free(r);
 }
@@ -467,7 +467,7 @@ static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 	char text[256], stamp[64];
 	time_t t = (time_t)until;
 	struct tm tm;
-	int fd, origin;
+	int fd, upstream;
 
 	assert_non_null(gmtime_r(&t, &tm));
 	(void)strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -477,12 +477,12 @@ static void test_a_rule_that_runs_out_ends_its_tunnels(void **state)
 	fd = rig_connect(r, "origin.example.com", 443);
 	rig_read_head(fd, &head);
 	assert_int_equal(head.status, 200);
-	origin = rig_accept(listener, 60000);
-	rig_passes(fd, origin);
+	upstream = rig_accept(listener, 60000);
+	rig_passes(fd, upstream);
 	assert_true(rig_is_ended(fd, 15000));
-	assert_true(rig_is_ended(origin, 1000));
+	assert_true(rig_is_ended(upstream, 1000));
 	(void)close(fd);
-	(void)close(origin);
+	(void)close(upstream);
 	rig_free(r);
 }
 

@@ -12,14 +12,14 @@
 #define MAX_FIELDS 7
 
 /* One line split at its colons. */
-struct line {
+struct fields {
 	size_t n;
 	char text[2048];
 	const char *field[MAX_FIELDS];
 };
 
 /* Takes the next line from *p; false at the end. An over-long line has no fields. */
-static bool next_line(const char **p, struct line *ret)
+static bool next_line(const char **p, struct fields *ret)
 {
 	size_t n = strcspn(*p, "\n");
 	char *s = ret->text;
@@ -53,7 +53,7 @@ static bool to_id(const char *s, uint32_t *ret)
 
 bool users_find_group(const char *group, const char *name, gid_t *ret)
 {
-	struct line l = {0};
+	struct fields l = {0};
 
 	while (next_line(&group, &l))
 		if (l.n >= 3 && !strcmp(l.field[0], name) && to_id(l.field[2], ret))
@@ -61,7 +61,7 @@ bool users_find_group(const char *group, const char *name, gid_t *ret)
 	return false;
 }
 
-static bool take_user(const struct line *l, struct guest_user *ret)
+static bool take_user(const struct fields *l, struct guest_user *ret)
 {
 	return l->n == 7 && to_id(l->field[2], &ret->uid) && to_id(l->field[3], &ret->gid) &&
 	       str_copy(ret->name, sizeof(ret->name), l->field[0]) == 0 &&
@@ -71,7 +71,7 @@ static bool take_user(const struct line *l, struct guest_user *ret)
 
 static bool find_user(const char *passwd, const char *name, struct guest_user *ret)
 {
-	struct line l = {0};
+	struct fields l = {0};
 
 	while (next_line(&passwd, &l))
 		if (l.n == 7 && !strcmp(l.field[0], name) && take_user(&l, ret))
@@ -81,7 +81,7 @@ static bool find_user(const char *passwd, const char *name, struct guest_user *r
 
 static bool find_uid(const char *passwd, uid_t uid, struct guest_user *ret)
 {
-	struct line l = {0};
+	struct fields l = {0};
 	uid_t v;
 
 	while (next_line(&passwd, &l))
@@ -106,7 +106,7 @@ static bool has_member(const char *list, const char *name)
 
 static void find_memberships(const char *group, struct guest_user *u)
 {
-	struct line l = {0};
+	struct fields l = {0};
 	gid_t gid;
 
 	while (next_line(&group, &l) && u->n_groups < USERS_MAX_GROUPS)

@@ -36,7 +36,7 @@ static void drop_confirm(struct keeper *k, struct ssh_agent_confirm *c)
 	c->gen++;
 }
 
-static void drop_agent(struct keeper *k, struct worker *w, const char *why)
+static void drop_ssh_agent(struct keeper *k, struct worker *w, const char *why)
 {
 	struct ssh_agent_link *a = k->ssh_agent;
 
@@ -295,7 +295,7 @@ static int on_ask(struct keeper *k, const struct ipc_msg *msg)
 
 /* ---- messages ---- */
 
-static int configure_agent(struct keeper *k, struct worker *w, struct err *err)
+static int configure_ssh_agent(struct keeper *k, struct worker *w, struct err *err)
 {
 	struct err why = {0};
 	int r = send_config(k, &why);
@@ -333,9 +333,9 @@ static const struct worker_ops ssh_agent_worker = {
 	.ev_message = EV_SSH_AGENT,
 	.ev_end = EV_SSH_AGENT_END,
 	.chan = &ssh_agent_chan,
-	.on_hello = configure_agent,
+	.on_hello = configure_ssh_agent,
 	.on_message = take_message,
-	.on_end = drop_agent,
+	.on_end = drop_ssh_agent,
 	.on_violation = count_violation,
 };
 

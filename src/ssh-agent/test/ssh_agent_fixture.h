@@ -34,7 +34,7 @@
 #define WAIT_MS 20000
 
 static char folder[] = "/tmp/sbx-ssh-agent-XXXXXX";
-static pid_t host_agent;
+static pid_t host_ssh_agent;
 static char finger_a[SSHAGENT_FINGERPRINT], finger_b[SSHAGENT_FINGERPRINT];
 
 static char *in_folder(const char *name)
@@ -93,8 +93,8 @@ static int make_world(void **state)
 	assert_non_null(mkdtemp(folder));
 	AUTO_FREE char *sock = in_folder("host.sock");
 
-	host_agent = fork();
-	if (host_agent == 0) {
+	host_ssh_agent = fork();
+	if (host_ssh_agent == 0) {
 		(void)!freopen("/dev/null", "w", stdout);
 		execlp("ssh-agent", "ssh-agent", "-D", "-a", sock, (char *)NULL);
 		_exit(97);
@@ -114,8 +114,8 @@ static int remove_world(void **state)
 {
 	AUTO_FREE char *command = xasprintf("rm -rf %s", folder);
 
-	(void)kill(host_agent, SIGKILL);
-	(void)waitpid(host_agent, NULL, 0);
+	(void)kill(host_ssh_agent, SIGKILL);
+	(void)waitpid(host_ssh_agent, NULL, 0);
 	return system(command);
 }
 

@@ -125,7 +125,7 @@ static void test_ssh_logs_in(void **state)
 }
 
 /* All requests that would change the agent are denied, and the agent is unchanged. */
-static void test_the_agent_cannot_be_changed(void **state)
+static void test_the_ssh_agent_cannot_be_changed(void **state)
 {
 	struct rig r;
 
@@ -385,7 +385,7 @@ static void test_16_clients_at_once(void **state)
 
 /* ---- a host's agent that misbehaves ---- */
 
-static void test_bad_agents(void **state)
+static void test_bad_ssh_agents(void **state)
 {
 	static const struct {
 		const char *what;
@@ -453,13 +453,13 @@ int main(void)
 		cmocka_unit_test(test_rsa_with_sha512),
 		cmocka_unit_test(test_git_commits_are_signed),
 		cmocka_unit_test(test_ssh_logs_in),
-		cmocka_unit_test(test_the_agent_cannot_be_changed),
+		cmocka_unit_test(test_the_ssh_agent_cannot_be_changed),
 		cmocka_unit_test(test_nonsense_of_the_guest),
 		cmocka_unit_test(test_nothing_is_signed_before_the_yes),
 		cmocka_unit_test(test_a_key_that_is_not_listed_signs_nothing),
 		cmocka_unit_test(test_a_verdict_is_for_one),
 		cmocka_unit_test(test_16_clients_at_once),
-		cmocka_unit_test(test_bad_agents),
+		cmocka_unit_test(test_bad_ssh_agents),
 		cmocka_unit_test(test_a_keeper_that_breaks_the_protocol),
 	};
 

@@ -7,15 +7,15 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-static void refuse_upstream(struct egress *e, struct exchange *x, const char *why)
+static void refuse_proxy(struct egress *e, struct exchange *x, const char *why)
 {
 	e->ops->fail(
 		e, x, EGRESS_PROXY_REFUSED, &x->addr, "upstream proxy %s: %s", e->proxy.name, why);
 }
 
-void upstream_begin(struct egress *e, struct exchange *x)
+void proxy_begin(struct egress *e, struct exchange *x)
 {
-	struct wr wr = out_wr(&x->to_origin, 2048);
+	struct wr wr = out_wr(&x->to_upstream, 2048);
 	struct talk *t = x->talk = talk_new();
 
 	t->req = (struct http_req){.method = slice_from_str("CONNECT"),
@@ -24,14 +24,14 @@ void upstream_begin(struct egress *e, struct exchange *x)
 		.port = x->port,
 		.body = {.kind = HTTP_BODY_TUNNEL}};
 	if (canon_write_req(&wr, &t->req, CANON_TO_PROXY) < 0) {
-		refuse_upstream(e, x, "the request is too large");
+		refuse_proxy(e, x, "the request is too large");
 		return;
 	}
-	out_put_wr(&x->to_origin, &wr);
+	out_put_wr(&x->to_upstream, &wr);
 	http1_init_response(&t->reader, &t->resp_arena, &t->req);
 	x->state = EXCHANGE_UPSTREAM;
 	exchange_set_timer(e, x, EGRESS_UPSTREAM_MS);
-	upstream_pump(e, x);
+	proxy_pump(e, x);
 }
 
 /* Whether its answer is still awaited. */
@@ -39,8 +39,7 @@ static bool on_answer(
 	struct egress *e, struct exchange *x, const struct http1_event *ev, struct slice rest)
 {
 	if (ev->kind != HTTP1_EV_HEAD) {
-		refuse_upstream(
-			e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "invalid response");
+		refuse_proxy(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "invalid response");
 		return false;
 	}
 	if (ev->resp->status < 200)
@@ -66,7 +65,7 @@ static bool on_answer(
 	return false;
 }
 
-void upstream_pump(struct egress *e, struct exchange *x)
+void proxy_pump(struct egress *e, struct exchange *x)
 {
 	uint8_t buf[4096];
 	/* Data after the proxy's head belongs to the receiver of the connection and must not be
@@ -76,20 +75,20 @@ void upstream_pump(struct egress *e, struct exchange *x)
 	struct slice in;
 	uint64_t n_sent = 0;
 	ssize_t n;
-	int r = out_flush(&x->to_origin, x->origin_fd, &n_sent);
+	int r = out_flush(&x->to_upstream, x->upstream_fd, &n_sent);
 
 	if (r < 0 && r != -EAGAIN) {
-		refuse_upstream(e, x, "connection lost");
+		refuse_proxy(e, x, "connection lost");
 		return;
 	}
 	for (;;) {
-		n = recv(x->origin_fd, buf, want, MSG_DONTWAIT);
+		n = recv(x->upstream_fd, buf, want, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			refuse_upstream(e, x, "connection closed without a response");
+			refuse_proxy(e, x, "connection closed without a response");
 			return;
 		}
 		in = slice_of(buf, (size_t)n);
