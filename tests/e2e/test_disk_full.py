@@ -2,7 +2,8 @@
 """Two sandboxes share one small file system, and one of them fills it.
 
 The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.
-FILED_ROUNDS is for tests/long/memory-file: a sandbox whose memory is a file on such a file system.
+FILED_ROUNDS, FILED_MIB and FILED_FOLDER are for tests/long/memory-file: a sandbox whose memory is a
+file on such a file system, or on the one of an existing folder.
 """
 import json
 import os
@@ -21,25 +22,31 @@ from installation import START_SECONDS, private
 ROUNDS = int(os.environ.get("SBX_DISK_FULL_ROUNDS", "1"))
 SIZE = 220 << 20
 FILED_ROUNDS = int(os.environ.get("SBX_MEMORY_FILE_ROUNDS", "1"))
-FILED_SIZE = 1200 << 20  # the start wants room for all of the memory
-TOUCHED = 150 << 20
-TOUCH = f"for i in 1 2 3; do head -c {TOUCHED} /dev/zero | tail -c {TOUCHED} | wc -c; done"
+FILED_MIB = int(os.environ.get("SBX_MEMORY_FILE_MIB", "512"))
+FILED_FOLDER = os.environ.get("SBX_MEMORY_FILE_FOLDER")
+FILED_SIZE = (FILED_MIB + 700) << 20  # the start wants room for all of the memory
+TOUCHED = (FILED_MIB << 20) // 2 if FILED_MIB > 512 else 150 << 20
+TIMES = 1 if FILED_MIB > 512 else 3
+TOUCH = f"for i in $(seq {TIMES}); do head -c {TOUCHED} /dev/zero | tail -c {TOUCHED} | wc -c; done"
 REPORT_SECONDS = 2
 CONTINUE_SECONDS = 5
 PAUSED = "paused (disk full)"
 # Only the holder has the right to change the mount.
 ON_A_TMPFS = ('mount -t tmpfs -o mode=0700,size="$2" tmpfs "$1" && echo ready && '
               'while read -r size; do mount -o remount,size="$size" "$1" && echo ready; done')
+ON_A_FOLDER = 'mount --bind "$2" "$1" && echo ready && while read -r size; do echo ready; done'
 
 
 class Disk:
-    """A tmpfs on the state folder, seen by everything that is started with `prefix`."""
+    """A tmpfs on the state folder, or the file system of another folder, seen by everything that is
+    started with `prefix`."""
 
-    def __init__(self, env):
+    def __init__(self, env, folder=None):
         self.env, self.state = env, env.folder / "state"
         self.state.mkdir(exist_ok=True)
+        script, what = (ON_A_FOLDER, folder) if folder else (ON_A_TMPFS, str(SIZE))
         argv = [shutil.which("unshare"), "--user", "--map-current-user", "--keep-caps", "--mount",
-                "sh", "-c", ON_A_TMPFS, "sh", self.state, str(SIZE)]
+                "sh", "-c", script, "sh", self.state, what]
         self.holder = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
         assert self.holder.stdout.readline() == b"ready\n"
         env.prefix = [shutil.which("nsenter"), "-t", str(self.holder.pid), "-U", "-m",
@@ -232,13 +239,13 @@ def test_one_fills_the_disk_of_both(disk):
 def filed():
     with private(policy="none", warm=False) as env:
         env.sbx("daemon", "stop", check=False)
-        made = Disk(env)
+        made = Disk(env, FILED_FOLDER)
         try:
             made.resize(FILED_SIZE)
             env.sbx("settings", "set", "warm.images", "false")
             env.sbx("settings", "set", "vm.memory-backing", "file")
             env.sbx("policy", "set-default", "balanced")
-            made.box = env.create("filed", env.make_folder("filed"), memory="512m")
+            made.box = env.create("filed", env.make_folder("filed"), memory=f"{FILED_MIB}m")
             yield made
         finally:
             env.sbx("rm", "-f", "--all", check=False)
@@ -286,16 +293,17 @@ def test_the_memory_is_kept_and_not_copied_when_the_sandbox_is_suspended(filed):
 def test_a_full_disk_pauses_a_sandbox_that_touches_memory_and_never_kills_it(filed):
     env, qemu = filed.env, filed.box.pids()["qemu"]
     for n in range(FILED_ROUNDS):
-        # At another moment of the work in each round.
+        # The disk is full at another moment of the work in each round.
         p = env.popen("exec", "filed", "sh", "-c", f"sleep 0.{n % 10}; {TOUCH}",
                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                       text=True)
+        time.sleep(n % 7 / 3)
         filed.fill()
         wait_for(lambda: status(env, "filed") == PAUSED, 10, f"round {n}: not paused")
         assert filed.free() < 64 << 20 and p.poll() is None
         assert filed.box.pids()["qemu"] == qemu
         filed.empty()
         wait_for(lambda: status(env, "filed") != PAUSED, CONTINUE_SECONDS, f"round {n}: paused")
-        out, err = p.communicate(timeout=120)
-        assert out.split() == [str(TOUCHED)] * 3, (n, out, err)
+        out, err = p.communicate(timeout=300)
+        assert out.split() == [str(TOUCHED)] * TIMES, (n, out, err)
         assert filed.box.pids()["qemu"] == qemu, n
