@@ -5,6 +5,7 @@ One sandbox for all of it, with a workspace, a credential and real servers on lo
 (tests/rigs/lab/credlab.py).
 """
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -162,7 +163,7 @@ def test_everything_goes_on(box, programs, lab):
         info = box.info()
         assert info["status"] == "suspended" and info["suspended_bytes"] > 10 << 20, info
         assert all((kept(box) / name).stat().st_mode & 0o777 == 0o400
-                   for name in ("state", "memory"))
+                   for name in ("state", "memory", "memory.sums"))
         frozen = lines(box.folder / "count")
         time.sleep(2)
         assert lines(box.folder / "count") == frozen
@@ -265,7 +266,8 @@ def other_key(path):
 
 
 BROKEN = {
-    "a flipped bit": ("suspend/memory", flip, "corrupt"),
+    "a flipped bit": ("suspend/memory", flip, "corrupt: the memory from "),
+    "a flipped bit of a hash": ("suspend/memory.sums", flip, "corrupt"),
     "a cut file": ("suspend/memory", cut, "corrupt"),
     "another machine": ("suspend/image.json", other_key, "another"),
     "no description": ("suspend/image.json", lambda p: p.write_text("{"), "corrupt"),
@@ -284,6 +286,38 @@ def test_what_is_wrong_is_refused(box, what):
     info = box.info()
     assert info["start"] == "cold" and why in info["cold_why"], info
     assert not kept(box).exists() and (box.state / "suspend.bad").exists()
+
+
+def make_format_2(folder):
+    """As the version before has written it: one hash of all pages with data."""
+    memory, told = folder / "memory", json.loads((folder / "image.json").read_text())
+    digest = hashlib.blake2b(memory.stat().st_size.to_bytes(8, "little"))
+    with open(memory, "rb") as f:
+        at, size = 0, memory.stat().st_size
+        while at < size:
+            try:
+                at = os.lseek(f.fileno(), at, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(f.fileno(), at, os.SEEK_HOLE)
+            for page in range(at, end, 4096):
+                if any(data := os.pread(f.fileno(), 4096, page)):
+                    digest.update((page // 4096).to_bytes(8, "little") + data)
+            at = end
+    told["version"], told["memory"]["blake2b"] = 2, digest.hexdigest()[:64]
+    (folder / "image.json").write_text(json.dumps(told))
+    (folder / "memory.sums").unlink()
+
+
+def test_what_the_version_before_suspended_is_resumed(box):
+    resume(box, "nohup sleep 13579 >/dev/null 2>&1 &")
+    suspend(box)
+    make_format_2(kept(box))
+    assert resume(box, "pgrep -c -f 1357[9]; pkill -f 1357[9]") == "1"
+    assert box.info()["start"] == "resumed" and not kept(box).exists()
+    suspend(box)
+    assert json.loads((kept(box) / "image.json").read_text())["version"] == 3
+    assert resume(box, "echo up") == "up" and box.info()["start"] == "resumed"
 
 
 def test_a_keeper_killed_on_the_way_down(box):

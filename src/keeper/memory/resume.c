@@ -89,7 +89,8 @@ static int begin_check(struct keeper *k, struct err *err)
 {
 	AUTO_FREE char *dir = xasprintf("%s/" SUSPEND_DIR, k->dir);
 	struct image_check *c = &k->suspend->check;
-	int r = image_check_open(dir, k->suspend->file.saved, k->memory_dir, c, err);
+	int r = image_check_open(
+		dir, k->suspend->file.format, k->suspend->file.saved, k->memory_dir, c, err);
 
 	if (r == -ENOENT || r == -ELOOP)
 		return err_set(err, -EUCLEAN, "a file of the snapshot is missing");
@@ -182,7 +183,7 @@ void resume_on_checked(struct keeper *k)
 	if (k->plan != START_RESUME)
 		return;
 	if (r == -EUCLEAN) {
-		refuse_memory(k, "the snapshot is corrupt");
+		refuse_memory(k, err_text(&err, r));
 		return;
 	}
 	if (r < 0) {

@@ -18,7 +18,7 @@
 #define JSON_SPARE 128 /* bytes by which image.json may grow */
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
-static const char *const file_names[] = {"state", "memory", "image.json", "ca"};
+static const char *const file_names[] = {"state", "memory", IMAGE_SUMS, "image.json", "ca"};
 
 /* ---- directories ---- */
 
@@ -333,16 +333,17 @@ int suspend_file_open(const char *dir, const char *key, struct suspend_file *ret
 		return r;
 	o = r < 0 ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	format = json_integer_value(json_object_get(o, "version"));
-	if (format > 0 && format != IMAGE_FORMAT) {
+	if (format > 0 && format != IMAGE_FORMAT && format != IMAGE_FORMAT_OLD) {
 		json_decref(o);
 		return err_set(err, -EUCLEAN,
-			"the snapshot has format %lld, and this version of sbx supports only format %d",
-			(long long)format, IMAGE_FORMAT);
+			"the snapshot has format %lld, and this version of sbx supports formats %d and %d",
+			(long long)format, IMAGE_FORMAT_OLD, IMAGE_FORMAT);
 	}
 	r = o ? read_json(o, ret, ca_hash) : -EBADMSG;
 	json_decref(o);
 	if (r < 0)
 		return err_set(err, -EUCLEAN, "the snapshot is corrupt (image.json)");
+	ret->format = (int)format;
 	if (strcmp(ret->key, key) != 0)
 		return err_set(err, -EUCLEAN,
 			"the snapshot is of another version of sbx or QEMU, or of another machine");

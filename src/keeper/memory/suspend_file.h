@@ -2,8 +2,8 @@
 /*
  * suspend_file - the directory `suspend` of a sandbox: the snapshot and its description.
  *
- * How      `state` and `memory` are the VM (lib/vm/vmm/image/image.h). image.json has the format
- *          (IMAGE_FORMAT), sizes and hashes, the key of the VM (qemu, guest programs, CPU, class,
+ * How      `state`, `memory` and `memory.sums` are the VM (lib/vm/vmm/image/image.h). image.json
+ *          has the format, sizes, hashes, the key of the VM (qemu, guest programs, CPU, class,
  *          names of the disks), and size and time of the disks. `ca` is the sandbox CA, for the
  *          programs that have read its certificate. The directory is written as suspend.new and
  *          renamed when all is on the disk. Everything that needs disk space is written while the
@@ -34,6 +34,7 @@ struct suspend_stamp {
 
 struct suspend_file {
 	char key[IMAGE_KEY_LEN + 1];
+	int format;	/* of an opened one: IMAGE_FORMAT or IMAGE_FORMAT_OLD */
 	uint64_t at_ms; /* wall clock */
 	struct image_file saved[IMAGE_N_SAVED];
 	struct suspend_stamp disks[SUSPEND_N_DISKS]; /* root.qcow2, docker.qcow2 */

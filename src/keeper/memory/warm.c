@@ -107,7 +107,8 @@ static int begin_check(struct keeper *k, struct err *err)
 int warm_check(struct keeper *k, struct err *err)
 {
 	struct image_check *c = &k->warm->check;
-	int r = image_check_open(k->warm->image.dir, k->warm->image.files, k->memory_dir, c, err);
+	int r = image_check_open(
+		k->warm->image.dir, IMAGE_FORMAT, k->warm->image.files, k->memory_dir, c, err);
 
 	return r < 0 || k->plan == START_POOL ? r : begin_check(k, err);
 }

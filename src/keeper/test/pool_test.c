@@ -111,7 +111,8 @@ static int open_snapshot(void)
 	fd_close(&fd);
 	assert_int_equal(poll(&(struct pollfd){.fd = save.pidfd, .events = POLLIN}, 1, 60000), 1);
 	assert_int_equal(image_save_end(&save, files, NULL), 0);
-	assert_int_equal(image_check_open(dir, files, NULL, &rig_k.warm->check, NULL), 0);
+	assert_int_equal(
+		image_check_open(dir, IMAGE_FORMAT, files, NULL, &rig_k.warm->check, NULL), 0);
 	return dup(rig_k.warm->check.memory_fd);
 }
 

@@ -294,7 +294,7 @@ static void a_damaged_description_is_refused(void **state)
 		/* A digit of the state's own size or hash is checked against the file only. */
 		if (suspend_file_open(dir, KEY, &f, NULL) == 0)
 			assert_true(memcmp(f.saved, good.saved, sizeof(f.saved)) != 0 ||
-				    f.at_ms != good.at_ms || !f.has_ca);
+				    f.format != good.format || f.at_ms != good.at_ms || !f.has_ca);
 		text[i] ^= 1;
 	}
 }
@@ -306,9 +306,29 @@ static void an_older_format_is_named(void **state)
 	put("suspend/image.json",
 		"{\"version\":1,\"key\":\"" KEY "\",\"at_ms\":5,\"state\":{\"size\":6,\"blake2b\":"
 		"\"" HASH "\"},\"disks\":[],\"ca\":\"\"}");
-	refused("format 1, and this version of sbx supports only format 2");
+	refused("format 1, and this version of sbx supports formats 2 and 3");
 	suspend_file_remove(dir);
 	assert_false(is_there(SUSPEND_DIR));
+}
+
+/* It was written by the version before; its memory is checked by one hash. */
+static void the_format_before_is_opened(void **state)
+{
+	AUTO_FREE char *path = at("suspend/image.json"), *text = NULL;
+	char *version;
+	struct suspend_file f;
+	size_t n;
+
+	publish();
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+	assert_int_equal(f.format, 3);
+	assert_int_equal(file_load(path, SUSPEND_MAX_JSON, &text, &n, NULL), 0);
+	version = strstr(text, "\"version\":3");
+	assert_non_null(version);
+	version[strlen("\"version\":")] = '2';
+	assert_int_equal(file_save(path, slice_of(text, n), NULL), 0);
+	assert_int_equal(suspend_file_open(dir, KEY, &f, NULL), 0);
+	assert_int_equal(f.format, 2);
 }
 
 static void a_damaged_ca_is_done_without(void **state)
@@ -336,6 +356,7 @@ int main(void)
 		T(other_disks_are_refused),
 		T(a_damaged_description_is_refused),
 		T(an_older_format_is_named),
+		T(the_format_before_is_opened),
 		T(a_damaged_ca_is_done_without),
 	};
 

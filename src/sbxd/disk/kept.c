@@ -46,7 +46,7 @@ void kept_fit(struct spec *spec, bool accel)
 /* image.json first: without it the other files are unused. */
 static void remove_folder(const char *id, const char *folder)
 {
-	static const char *const names[] = {"image.json", "ca", "state", "memory"};
+	static const char *const names[] = {"image.json", "ca", "state", "memory", "memory.sums"};
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, folder);
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -130,7 +130,7 @@ int image_key(const struct vmm_config *config, const struct image_class *class,
 	if (r == 0 && class->disk)
 		r = image_sum_add(&sum, &class->disk, sizeof(class->disk));
 	if (r == 0)
-		r = image_sum_add(&sum, &(uint32_t){IMAGE_FORMAT}, sizeof(uint32_t));
+		r = image_sum_add(&sum, &(uint32_t){IMAGE_FORMAT_STATE}, sizeof(uint32_t));
 	if (r == 0)
 		r = add_content(&sum, class->initrd, err);
 	if (r == 0)
@@ -202,20 +202,28 @@ static int read_json(const char *dir, json_t **ret, struct err *err)
 	return no_good(err, JSON_NAME " cannot be read");
 }
 
+static int check_size(const struct image *image, const char *name, uint64_t size, struct err *err)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", image->dir, name);
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, -EUCLEAN, "the snapshot has no file %s", name);
+	if ((uint64_t)st.st_size != size)
+		return err_set(
+			err, -EUCLEAN, "%s of the snapshot does not have its original size", name);
+	return 0;
+}
+
 static int check_sizes(const struct image *image, struct err *err)
 {
-	for (size_t i = 0; i < IMAGE_N_PARTS; i++) {
-		AUTO_FREE char *path = xasprintf("%s/%s", image->dir, part_names[i]);
-		struct stat st;
+	int r = 0;
 
-		if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
-			return err_set(err, -EUCLEAN, "the snapshot has no file %s", part_names[i]);
-		if ((uint64_t)st.st_size != image->files[i].size)
-			return err_set(err, -EUCLEAN,
-				"%s of the snapshot does not have its original size",
-				part_names[i]);
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < IMAGE_N_PARTS; i++)
+		r = check_size(image, part_names[i], image->files[i].size, err);
+	return r < 0 ? r
+		     : check_size(image, IMAGE_SUMS,
+			       image_table_size(image->files[IMAGE_MEMORY].size), err);
 }
 
 void image_done(struct image *image)
@@ -407,7 +415,8 @@ static void remove_strangers(const char *dir)
 	struct dirent *e;
 
 	while ((e = dir_next(d))) {
-		bool known = strcmp(e->d_name, JSON_NAME) == 0;
+		bool known =
+			strcmp(e->d_name, JSON_NAME) == 0 || strcmp(e->d_name, IMAGE_SUMS) == 0;
 
 		for (size_t i = 0; i < IMAGE_N_PARTS; i++)
 			known = known || strcmp(e->d_name, part_names[i]) == 0;

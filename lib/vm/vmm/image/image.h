@@ -3,10 +3,10 @@
  * image - snapshots: the saved state of a VM in a directory with checksums.
  *
  * How      STATE/warm/KEY/ has `state` (the devices, as qemu writes them), `memory` (the guest's
- *          memory as a sparse file: sparse.c), root.qcow2 and docker.qcow2 (what the disks had on
- *          top of the template at that instant) and image.json with size and hash of each. KEY is a
- *          hash of IMAGE_FORMAT and all parts of the VM, so a snapshot of another template, class,
- *          qemu or format is never used.
+ *          memory as a sparse file: sparse.c), `memory.sums` (a table of hashes of its pieces),
+ *          root.qcow2 and docker.qcow2 (what the disks had on top of the template at that instant)
+ *          and image.json with size and hash of each; for `memory`, of the table. KEY is a hash of
+ *          all parts of the VM: a snapshot of another template, class or qemu is never used.
  *
  *          Making one: image_draft_begin gives a directory for the machine's disks;
  *          image_save_begin a pipe for vmm_save, whose other end a child process copies into
@@ -32,8 +32,12 @@
 #include <stdint.h>
 #include "lib/vm/vmm/vmm.h"
 
-/* Of image.json, `state` and `memory`. 1 had the memory inside `state`. */
-#define IMAGE_FORMAT 2
+/* Of image.json, `state`, `memory` and `memory.sums`. 1 had the memory inside `state`. 2 had one
+ * hash of all of the memory; suspended sandboxes with it are resumed. */
+#define IMAGE_FORMAT 3
+#define IMAGE_FORMAT_OLD 2
+#define IMAGE_FORMAT_STATE 2 /* part of the key: 3 changed only files beside `state` */
+#define IMAGE_SUMS "memory.sums"
 #define IMAGE_KEY_LEN 32
 #define IMAGE_HASH_HEX 64 /* the first 256 bits of BLAKE2b-512 */
 #define IMAGE_MAX_JSON 8192
@@ -84,19 +88,21 @@ int image_copy_disk(const struct image *image, enum image_part part, const char 
 struct image_check {
 	int fd;	       /* of `state`, at its beginning: for vmm_restore */
 	int from;      /* `memory` of the snapshot, until image_check_begin */
+	int sums;      /* the same of `memory.sums`; -1: format 2, one hash of all of it */
 	int memory_fd; /* for struct vmm_config; filled when image_check_end gives 0 */
+	int bad_fd;    /* the child's note where the memory differs */
 	int pidfd;
 	pid_t pid;
 };
 
-#define IMAGE_CHECK_EMPTY                                          \
-	{                                                          \
-		.fd = -1, .from = -1, .memory_fd = -1, .pidfd = -1 \
+#define IMAGE_CHECK_EMPTY                                                                    \
+	{                                                                                    \
+		.fd = -1, .from = -1, .sums = -1, .memory_fd = -1, .bad_fd = -1, .pidfd = -1 \
 	}
 
-/* Opens `state` and `memory` of dir and creates the memory of the VM, which has no page yet;
+/* Opens the files of that format in dir and creates the memory of the VM, which has no page yet;
  * memory_dir is that of vmm_memory_new. The snapshot may be removed afterwards. */
-int image_check_open(const char *dir, const struct image_file want[IMAGE_N_SAVED],
+int image_check_open(const char *dir, int format, const struct image_file want[IMAGE_N_SAVED],
 	const char *memory_dir, struct image_check *ret, struct err *err) MUST_CHECK;
 /* Starts the child, which also discards what a qemu has written to the memory before. The caller
  * may close memory_fd afterwards. */
@@ -119,9 +125,9 @@ struct image_save {
 		.pidfd = -1, .result_fd = -1 \
 	}
 
-/* Makes `state` and `memory` in dir. *ret_fd is for vmm_save; memory_fd (borrowed) is the
- * machine's, which must stand still when the pipe ends. Memory that is a file without a name in
- * the same file system becomes `memory`, once; otherwise it is copied. */
+/* Makes `state`, `memory` and `memory.sums` in dir. *ret_fd is for vmm_save; memory_fd (borrowed)
+ * is the machine's, which must stand still when the pipe ends. Memory that is a file without a name
+ * in the same file system becomes `memory`, once; otherwise it is copied. */
 int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
 	struct err *err) MUST_CHECK;
 /* When pidfd is readable: the files are complete and synced, or err has the reason. */

@@ -5,8 +5,9 @@
  * Runs in the child of image_child.c. Sees the guest's memory as bytes only. Touches two files.
  *
  * How      SEEK_DATA finds what the guest has used: reading a hole of a memfd would allocate it.
- *          The hash is of the number and the bytes of each page that is not zero, so it does not
- *          depend on where a file system ends its extents.
+ *          The hash of a piece is of the number and the bytes of each of its pages that is not
+ *          zero, so it does not depend on where a file system ends its extents. A piece without
+ *          such a page has zeros in the place of a hash.
  */
 #include "image_internal.h"
 
@@ -120,14 +121,14 @@ static int next_extent(int fd, uint64_t size, uint64_t *at, uint64_t *ret_end)
 	return *at < *ret_end;
 }
 
-static int copy_sparse(struct copy *c, uint64_t size)
+static int take_range(struct copy *c, uint64_t at, uint64_t end)
 {
-	uint64_t at = 0, end = 0, total = htole64(size);
-	int r = image_sum_add(&c->sum, &total, sizeof(total));
+	uint64_t stop = 0;
+	int r = 0;
 
-	while (r == 0 && (r = next_extent(c->from, size, &at, &end)) > 0) {
-		r = take_extent(c, at, end);
-		at = end;
+	while (r == 0 && (r = next_extent(c->from, end, &at, &stop)) > 0) {
+		r = take_extent(c, at, stop);
+		at = stop;
 	}
 	return r;
 }
@@ -135,13 +136,50 @@ static int copy_sparse(struct copy *c, uint64_t size)
 int image_copy_memory(int from, int to, uint64_t size, struct image_file *ret)
 {
 	struct copy c = {.from = from, .to = to, .buf = xmalloc(CHUNK)};
+	uint64_t total = htole64(size);
 	int r = size % PAGE ? -EINVAL : image_sum_begin(&c.sum);
 
 	if (r == 0) {
-		r = copy_sparse(&c, size);
+		r = image_sum_add(&c.sum, &total, sizeof(total));
+		if (r == 0)
+			r = take_range(&c, 0, size);
 		if (image_sum_end(&c.sum, r == 0 ? ret : NULL) < 0 && r == 0)
 			r = -EIO;
 		ret->size = size;
+	}
+	free(c.buf);
+	return r;
+}
+
+static int take_piece(struct copy *c, uint64_t at, uint64_t end, uint8_t hash[IMAGE_HASH_BYTES])
+{
+	int r = image_sum_begin(&c->sum);
+
+	if (r < 0)
+		return r;
+	r = take_range(c, at, end);
+	memset(hash, 0, IMAGE_HASH_BYTES);
+	if (r == 0 && c->sum.size)
+		return image_sum_end_bytes(&c->sum, hash);
+	(void)image_sum_end(&c->sum, NULL);
+	return r;
+}
+
+int image_copy_pieces(int from, int to, uint64_t size, uint8_t *table, bool is_known, int *ret_bad)
+{
+	struct copy c = {.from = from, .to = to, .buf = xmalloc(CHUNK)};
+	uint8_t hash[IMAGE_HASH_BYTES];
+	int r = size % PAGE ? -EINVAL : 0;
+
+	for (uint64_t at = 0; r == 0 && at < size; at += IMAGE_PIECE) {
+		uint8_t *row = table + at / IMAGE_PIECE * IMAGE_HASH_BYTES;
+
+		r = take_piece(&c, at, MIN(at + IMAGE_PIECE, size), hash);
+		if (r == 0 && is_known && memcmp(row, hash, sizeof(hash)) != 0)
+			r = -EUCLEAN;
+		if (r == -EUCLEAN)
+			*ret_bad = (int)(at / IMAGE_PIECE);
+		memcpy(row, hash, sizeof(hash));
 	}
 	free(c.buf);
 	return r;
