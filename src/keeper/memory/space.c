@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -195,10 +196,26 @@ void space_on_timer(struct keeper *k)
 		machine_on_qmp(k); /* sets its timer */
 }
 
+/* overlayfs before Linux 6.3 has no files without a name. */
+static int try_memory(const struct keeper *k, struct err *err)
+{
+	int fd;
+
+	if (!is_local(k->dir))
+		return err_set(err, -ENOTSUP, "the state directory is not on a local file system");
+	fd = space_check(k, k->spec.memory, err);
+	if (fd == 0)
+		fd = vmm_memory_new(k->spec.memory, k->dir, err);
+	if (fd >= 0)
+		close(fd);
+	return MIN(fd, 0);
+}
+
 void space_place_memory(struct keeper *k)
 {
 	AUTO_SETTINGS struct settings s = {0};
 	struct err err = {0};
+	int r;
 
 	(void)!settings_load(&s, NULL); /* a broken file: the default */
 	k->disk_reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
@@ -207,11 +224,11 @@ void space_place_memory(struct keeper *k)
 	if (k->plan == START_MAKE ||
 		strcmp(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file") != 0)
 		return;
-	k->memory_dir = k->dir;
-	if (is_local(k->dir) && space_check(k, k->spec.memory, &err) == 0)
+	k->memory_dir = k->dir; /* space_check uses it */
+	r = try_memory(k, &err);
+	if (r == 0)
 		return;
-	log_warn("the memory of the VM is a memfd: %s",
-		err.text[0] ? err.text : "the state directory is not on a local file system");
+	log_warn("the memory of the VM is a memfd: %s", err_text(&err, r));
 	k->memory_dir = NULL;
 }
 

@@ -13,10 +13,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
+#include "lib/rules/settings/settings.h"
 #include "lib/vm/vmm/vmm_internal.h"
 
 #define GREETING "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\n"
@@ -308,6 +310,74 @@ static void room_is_counted_above_the_reserve(void **state)
 	assert_int_equal(space_check(&rig_k, 0, &err), 0);
 	assert_int_equal(space_check(&rig_k, 1ull << 60, &err), -ENOSPC);
 	assert_non_null(strstr(err.text, "not enough disk space"));
+}
+
+int __wrap_statfs64(const char *path, struct statfs *st);
+int __real_statfs64(const char *path, struct statfs *st);
+static bool is_disk_full;
+
+int __wrap_statfs64(const char *path, struct statfs *st)
+{
+	int r = __real_statfs64(path, st);
+
+	if (is_disk_full)
+		st->f_bavail = 0;
+	return r;
+}
+
+static void check_pause(enum start_plan plan, enum warm_step step, bool is_paused)
+{
+	rig_k.plan = plan;
+	rig_k.warm->step = step;
+	rig_k.state.phase = KEEPER_STARTING;
+	rig_k.memory_dir = rig_k.dir;
+	space_start(&rig_k);
+	is_disk_full = true;
+	space_on_timer(&rig_k);
+	is_disk_full = false;
+	if (!is_paused) {
+		must_be_silent();
+		return;
+	}
+	must_command("stop");
+	assert_true(rig_k.state.paused);
+	space_on_timer(&rig_k);
+	must_command("cont");
+	assert_false(rig_k.state.paused);
+}
+
+/* A page without space on the disk kills qemu: of a VM that boots, or that a snapshot has just
+ * become. One of the pool has no guest. */
+static void every_guest_whose_memory_is_a_file_is_paused(void **state)
+{
+	check_pause(START_COLD, WARM_WAITING, true);
+	check_pause(START_WARM, WARM_WAITING, false);
+	check_pause(START_WARM, WARM_RESTORING, false);
+	check_pause(START_WARM, WARM_RUNNING, true);
+	check_pause(START_POOL, WARM_WAITING, false);
+	rig_k.memory_dir = NULL;
+	rig_k.plan = START_COLD;
+}
+
+/* overlayfs before Linux 6.3 has no files without a name: the start must not fail. */
+static void memory_is_a_memfd_where_no_file_is_possible(void **state)
+{
+	rig_k.plan = START_COLD;
+	rig_k.spec.memory = 1 << 20;
+	assert_int_equal(settings_change(SETTINGS_VM_MEMORY_BACKING, "file", NULL), 0);
+	space_place_memory(&rig_k);
+	assert_ptr_equal(rig_k.memory_dir, rig_k.dir);
+	is_disk_full = true;
+	space_place_memory(&rig_k);
+	is_disk_full = false;
+	assert_null(rig_k.memory_dir);
+	assert_int_equal(chmod(rig_k.dir, 0500), 0);
+	space_place_memory(&rig_k);
+	assert_int_equal(chmod(rig_k.dir, 0700), 0);
+	assert_null(rig_k.memory_dir);
+	assert_int_equal(settings_change(SETTINGS_VM_MEMORY_BACKING, "memfd", NULL), 0);
+	space_place_memory(&rig_k);
+	assert_null(rig_k.memory_dir);
 }
 
 /* ---- restoring the snapshot ---- */
@@ -616,6 +686,8 @@ int main(void)
 		FULL_TEST(a_machine_that_boots_instead_is_not_woken),
 		FULL_TEST(programs_that_an_undone_suspension_lost_are_named_so),
 		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
+		FULL_TEST(every_guest_whose_memory_is_a_file_is_paused),
+		FULL_TEST(memory_is_a_memfd_where_no_file_is_possible),
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
 		FULL_TEST(a_disk_that_cannot_get_its_name_is_not_written_to),
 		FULL_TEST(the_record_of_a_checkpoint_is_written_while_the_guest_waits),
