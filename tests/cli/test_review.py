@@ -144,10 +144,33 @@ def test_the_end_of_a_session_names_what_was_denied_in_it_and_what_changed(box):
     box.guard.row(box.work, "Makefile", "new")
     p = box.sbx("run", "box", "--", "echo", "out", check=0)
     assert p.stdout == "out\n"
-    assert p.stderr.splitlines()[-3:] == [
+    assert p.stderr.splitlines()[-4:] == [
         "guard: .git/hooks/pre-commit: git runs it (denied)",
         "guard: .git/config: git runs it: core.fsmonitor (denied)",
+        "To permit writes to .git/config: sbx update box --guard-except .git/config && sbx restart "
+        "box",
         "1 changed file runs programs on the host: sbx review box --guard"], p.stderr
+
+
+def test_the_command_that_permits_a_write_works_when_it_is_typed(box):
+    """husky runs `git config core.hooksPath .husky/_`."""
+    later = int(time.time() * 1000) + 600000
+    box.guard.denied(box.work, ".git/config", kind=2, detail="core.hookspath", ms=later)
+    text = box.sbx("run", "box", "--", "true", check=0).stderr
+    line = text.split("To permit writes to .git/config: ")[1].split("\n")[0]
+    update, restart = line.split(" && ")
+    box.sbx(*update.split()[1:], check=0)
+    box.sbx(*restart.split()[1:], check=0)
+    assert get(box, "box")["guard_except"] == [".git/config"]
+
+
+@pytest.mark.parametrize("name", ["a b.desktop", "$(x).desktop", "*.desktop", "-x.desktop",
+                                  "a/..x.desktop", "a;x.desktop", "\x1b[2J.desktop",
+                                  "d/" * 105 + "x.desktop"])
+def test_a_name_that_a_shell_would_change_is_in_no_command(box, name):
+    box.guard.denied(box.work, name, kind=60, ms=int(time.time() * 1000) + 600000)
+    text = box.sbx("run", "box", "--", "true", check=0).stderr
+    assert "guard: " in text and "sbx update" not in text
 
 
 def test_a_sandbox_that_is_removed_names_the_files_first(box):

@@ -28,6 +28,7 @@
 #define AUTORUN_MAX_ROWS 768
 #define AUTORUN_MAX_STEPS 1536
 #define AUTORUN_MAX_TEXT (256 * 1024)
+#define AUTORUN_MAX_TYPED 200
 #define AUTORUN_MAX_MEMO 1024 /* bytes of a directory; of a longer one nothing is kept */
 
 enum autorun_mode {
@@ -76,6 +77,8 @@ int autorun_parse(
 int autorun_load(struct autorun_list **ret, struct err *err) MUST_CHECK;
 /* The user's: `glob` is relative to the root of a workspace. */
 int autorun_except(struct autorun_list *l, const char *glob, struct err *err) MUST_CHECK;
+/* Whether a guest's path can be typed in a shell as an exception, and is then only this path. */
+bool autorun_is_typed(const char *path);
 /* Returns the first row of this kind, for the name of its program, or NULL. */
 const struct autorun_row *autorun_kind(const struct autorun_list *l, unsigned kind);
 void autorun_free(struct autorun_list **l);

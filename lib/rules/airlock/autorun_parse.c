@@ -254,6 +254,15 @@ int autorun_except(struct autorun_list *l, const char *glob, struct err *err)
 	return add_row(l, &row, err);
 }
 
+bool autorun_is_typed(const char *path)
+{
+	size_t n =
+		strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-");
+
+	return n > 0 && n <= AUTORUN_MAX_TYPED && !path[n] && path[0] != '-' && path[0] != '/' &&
+	       !strstr(path, "..");
+}
+
 const struct autorun_row *autorun_kind(const struct autorun_list *l, unsigned kind)
 {
 	for (size_t i = 0; i < l->n_rows; i++)

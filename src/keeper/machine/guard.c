@@ -190,10 +190,12 @@ static void put_clean(char *text)
 			*text = '?';
 }
 
-/* For sbx-why in the guest. */
+/* For sbx-why in the guest. The name is the guest's: a command has it only if no shell and no
+ * pattern changes it. */
 static void tell_guest(struct keeper *k, const char *path, char why[MAX_WHY])
 {
 	char text[DENIED_TEXT], name[512];
+	bool is_plain = autorun_is_typed(path);
 
 	(void)snprintf(name, sizeof(name), "%s", path);
 	put_clean(name);
@@ -201,8 +203,9 @@ static void tell_guest(struct keeper *k, const char *path, char why[MAX_WHY])
 	(void)snprintf(text, sizeof(text),
 		"Blocked by the guard: %s\n"
 		"  reason:  %s on the host\n"
-		"  allow:   sbx update %s --guard report && sbx restart %s     (run on the host)\n",
-		name, why, k->spec.name, k->spec.name);
+		"  allow:   sbx update %s --guard%s%s && sbx restart %s     (run on the host)\n",
+		name, why, k->spec.name, is_plain ? "-except " : " report", is_plain ? path : "",
+		k->spec.name);
 	denied_add(k, text);
 }
 

@@ -125,7 +125,20 @@ static void a_denied_write_is_recorded_listed_and_told(void **state)
 	assert_string_equal(denied.texts[0],
 		"Blocked by the guard: .git/hooks/pre-commit\n"
 		"  reason:  git runs it on the host\n"
-		"  allow:   sbx update demo --guard report && sbx restart demo     (run on the host)\n");
+		"  allow:   sbx update demo --guard-except .git/hooks/pre-commit && sbx restart demo     (run on the host)\n");
+}
+
+/* A name that a shell or a pattern would change is not put into a command. */
+static void a_strange_name_is_in_no_command(void **state)
+{
+	static const char *const names[] = {"/w/a b.desktop", "/w/$(x).desktop", "/w/*.desktop",
+		"/w/-x.desktop", "/w/a/../.envrc"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		send_event(GUARD_DENIED, 60, names[i], "");
+		assert_non_null(strstr(denied.texts[i],
+			"  allow:   sbx update demo --guard report && sbx restart demo     "));
+	}
 }
 
 static void a_denied_key_is_named(void **state)
@@ -220,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_denied_write_is_recorded_listed_and_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_denied_key_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_strange_name_is_in_no_command, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_reported_change_is_only_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flood_is_counted, set_up, tear_down),

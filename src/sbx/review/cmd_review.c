@@ -10,6 +10,7 @@
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/form.h"
 #include "lib/client/tui/tui.h"
+#include "lib/rules/airlock/autorun.h"
 #include "review.h"
 
 #define NOTE_MAX 5 /* paths in the note at the end of a session */
@@ -204,6 +205,18 @@ static void note_denied(const json_t *sandbox, const json_t *rows, uint64_t sinc
 		ui_note("guard: %zu more writes were denied", n - NOTE_MAX);
 }
 
+/* The command that permits the last denied write: a program that needs it may come again. */
+static void note_exception(const json_t *sandbox, const json_t *rows, uint64_t since_ms)
+{
+	const char *name = api_str(sandbox, "name");
+	const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
+	const char *path = api_str(row, "path");
+
+	if (row && (uint64_t)api_int(row, "changed_at") >= since_ms && autorun_is_typed(path))
+		ui_note("To permit writes to %s: sbx update %s --guard-except %s && sbx restart %s",
+			path, name, path, name);
+}
+
 static void note_nothing(const json_t *list, bool is_only)
 {
 	if (!is_only || !ui_is_terminal())
@@ -225,6 +238,7 @@ void review_note(const json_t *sandbox, uint64_t since_ms, bool is_only)
 	if (get_list(api_str(sandbox, "id"), &list, &p) < 0)
 		return;
 	note_denied(sandbox, json_object_get(list, "denied"), since_ms);
+	note_exception(sandbox, json_object_get(list, "denied"), since_ms);
 	n = api_int(list, "total");
 	if (n)
 		ui_note("%lld changed file%s run%s programs on the host: sbx review %s --guard", n,
