@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// client - requests over one HTTP/2 connection through a proxy, as a script says.
+// client - sends the requests of a script over one HTTP/2 connection through a proxy.
 //
 // usage:  node client.mjs PROXY-PORT CA-FILE HOST < SCRIPT      SCRIPT: JSON, a list of
 //
 //   {"headers": {...}, "body": ["piece", ...], "talk": true}
 //
-// One after the other; pseudo headers may be given too. With `talk` the next piece goes out when the one before has come back.
-// One line of JSON for each: {"status", "headers", "trailers", "body" (base64), "error"}.
+// The requests are sent one after the other. Headers may contain pseudo headers. With `talk` the
+// client sends the next piece after the response to the previous piece has arrived. Prints one line
+// of JSON per request: {"status", "headers", "trailers", "body" (base64), "error"}.
 import { connect as connectH2 } from "node:http2";
 import { request as requestH1 } from "node:http";
 import { readFileSync } from "node:fs";
@@ -18,10 +19,12 @@ const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 
 function tunnel() {
   return new Promise((done, failed) => {
-    const ask = requestH1({ port: Number(proxy), method: "CONNECT", path: `${host}:443`, headers: { host: `${host}:443` } });
+    const ask = requestH1({ port: Number(proxy), method: "CONNECT", path: `${host}:443`,
+      headers: { host: `${host}:443` } });
     ask.on("connect", (answer, socket) => {
       if (answer.statusCode !== 200) return failed(new Error(`CONNECT: ${answer.statusCode}`));
-      const tls = connectTls({ socket, servername: host, ca: readFileSync(ca), ALPNProtocols: ["h2"] }, () => done(tls));
+      const tls = connectTls({ socket, servername: host, ca: readFileSync(ca),
+        ALPNProtocols: ["h2"] }, () => done(tls));
       return tls.on("error", failed);
     });
     ask.on("error", failed).end();
@@ -33,7 +36,8 @@ function exchange(client, { headers, body = [], talk = false }) {
     const got = { status: 0, headers: {}, trailers: {}, error: "" };
     const pieces = [];
     const left = [...body];
-    const stream = client.request({ ":authority": host, ...headers }, { endStream: body.length === 0 });
+    const stream = client.request({ ":authority": host, ...headers },
+      { endStream: body.length === 0 });
     stream.on("response", (h) => Object.assign(got, { status: h[":status"], headers: h }));
     stream.on("trailers", (h) => (got.trailers = h));
     stream.on("data", (piece) => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// origin - a real HTTPS server (HTTP/1.1 and HTTP/2) that says in one line of JSON what each request was.
+// origin - a real HTTPS server (HTTP/1.1 and HTTP/2) that prints one line of JSON per request.
 //
-// usage:  node origin.mjs CERT KEY [PORT]      first line out: {"port": N}
+// usage:  node origin.mjs CERT KEY [PORT]      The first line of output is {"port": N}.
 //
-// What it does with a request is said by the path: see `paths`. It runs in tests only, on loopback; what it prints
-// has the credentials that it was sent, because the test wants to know whether they arrived.
+// The path of a request selects the response: see `paths`. The server runs in tests only, on
+// loopback. Its output contains the received credentials, because tests check them.
 import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,13 +16,14 @@ const places = ["authorization", "x-api-key", "x-goog-api-key", "x-secret", "pri
 
 const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 
-// The credential itself, without its scheme: what a server could reflect.
+// The credential without its scheme, which a server could reflect.
 function credential(headers) {
   for (const name of places) {
     const value = headers[name];
     if (value === undefined) continue;
     const [scheme, rest] = value.split(" ", 2);
-    if (/^basic$/i.test(scheme)) return Buffer.from(rest ?? "", "base64").toString().replace(/^[^:]*:/, "");
+    if (/^basic$/i.test(scheme))
+      return Buffer.from(rest ?? "", "base64").toString().replace(/^[^:]*:/, "");
     return rest ?? scheme;
   }
   return "";
@@ -46,7 +47,8 @@ const spoken = {
   hex: (v) => Buffer.from(v).toString("hex"),
   HEX: (v) => Buffer.from(v).toString("hex").toUpperCase(),
   percent: (v) => each(v, (b) => "%" + hex(b)),
-  percentsome: (v) => each(v, (b, i) => (i % 2 ? "%" + hex(b).toUpperCase() : String.fromCharCode(b))),
+  percentsome: (v) =>
+    each(v, (b, i) => (i % 2 ? "%" + hex(b).toUpperCase() : String.fromCharCode(b))),
   json: (v) => `"${each(v, (b) => "\\u00" + hex(b))}"`,
   html: (v) => each(v, (b) => `&#${b};`),
   htmlhex: (v) => each(v, (b) => `&#x${hex(b)};`),
@@ -67,7 +69,8 @@ function packed(coding, bytes) {
 
 function reflect(req, res, how) {
   const value = credential(req.headers);
-  const around = Buffer.concat([Buffer.from("<before>"), Buffer.from((spoken[how] ?? spoken.plain)(value)), Buffer.from("<after>")]);
+  const around = Buffer.concat([Buffer.from("<before>"),
+    Buffer.from((spoken[how] ?? spoken.plain)(value)), Buffer.from("<after>")]);
   if (how === "header") {
     res.writeHead(200, { "x-echo": value, "set-cookie": `k=${value}` });
     return res.end("in the head");
@@ -81,7 +84,8 @@ function reflect(req, res, how) {
   if (how === "split") {
     res.writeHead(200);
     const bytes = [...around];
-    const next = () => (bytes.length ? (res.write(Buffer.from([bytes.shift()])), setTimeout(next, 2)) : res.end());
+    const next = () =>
+      (bytes.length ? (res.write(Buffer.from([bytes.shift()])), setTimeout(next, 2)) : res.end());
     return next();
   }
   if (["gzip", "deflate", "br", "zstd"].includes(how)) {
@@ -98,11 +102,12 @@ function reflect(req, res, how) {
 
 function requestLines(req) {
   const lines = [`${req.method} ${req.url}`];
-  for (let i = 0; i < req.rawHeaders.length; i += 2) lines.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
+  for (let i = 0; i < req.rawHeaders.length; i += 2)
+    lines.push(`${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}`);
   return lines;
 }
 
-// The whole request given back, in the form that ?form= says: `sbx prove --echo`.
+// Returns the whole request in the form ?form=: `sbx prove --echo`.
 function mirror(req, res, url) {
   const form = url.searchParams.get("form") ?? "plain";
   const lines = requestLines(req);
@@ -149,9 +154,12 @@ function sse(res, n, ms) {
   res.on("close", () => clearInterval(timer));
 }
 
-// Gives back each piece as it comes, then trailers: what a bidirectional stream of gRPC does.
+// Returns each piece when it arrives, then trailers, as a bidirectional stream of gRPC does.
 function echo(req, res) {
-  res.writeHead(200, { "content-type": req.headers["content-type"] ?? "application/octet-stream", trailer: "grpc-status" });
+  res.writeHead(200, {
+    "content-type": req.headers["content-type"] ?? "application/octet-stream",
+    trailer: "grpc-status",
+  });
   req.on("data", (piece) => res.write(piece));
   req.on("end", () => {
     res.addTrailers({ "grpc-status": "0" });
@@ -159,19 +167,24 @@ function echo(req, res) {
   });
 }
 
-// A token endpoint: new tokens each time, which the test knows by the prefix that it chose.
+// A token endpoint: new tokens for each request. The test recognizes them by its prefix.
 let logins = 0;
 function token(res) {
   const prefix = process.env.LAB_TOKENS;
   res.writeHead(200, { "content-type": "application/json" });
   logins += 1;
-  return res.end(JSON.stringify({ token_type: "Bearer", access_token: `${prefix}-access-${logins}`, expires_in: 3600, refresh_token: `${prefix}-refresh-${logins}` }));
+  return res.end(JSON.stringify({
+    token_type: "Bearer", access_token: `${prefix}-access-${logins}`, expires_in: 3600,
+    refresh_token: `${prefix}-refresh-${logins}`,
+  }));
 }
 
-// A repository as GitHub says it, with a token of its own; in pieces, or compressed.
+// A repository in the form of GitHub, with its own token; in pieces, or compressed.
 function repository(res, url) {
-  const token = "CLONE" + createHash("sha256").update(url.searchParams.get("n") ?? "").digest("hex").slice(0, 24).toUpperCase();
-  const text = JSON.stringify({ id: 7, owner: { login: "o" }, source: { temp_clone_token: token }, clone_url: `https://x:${token}@github.com/o/r`, temp_clone_token: token });
+  const sum = createHash("sha256").update(url.searchParams.get("n") ?? "").digest("hex");
+  const token = "CLONE" + sum.slice(0, 24).toUpperCase();
+  const text = JSON.stringify({ id: 7, owner: { login: "o" }, source: { temp_clone_token: token },
+    clone_url: `https://x:${token}@github.com/o/r`, temp_clone_token: token });
   if (url.searchParams.has("gzip")) {
     res.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
     return res.end(gzipSync(text));
@@ -200,15 +213,19 @@ function answer(req, res, url, body) {
     return res.end();
   }
   res.writeHead(200, { "content-type": "application/json" });
-  return res.end(JSON.stringify({ ok: true, method: req.method, path: req.url, length: body.length, sha256: body.sha256 }) + "\n");
+  const facts = { ok: true, method: req.method, path: req.url, length: body.length };
+  return res.end(JSON.stringify({ ...facts, sha256: body.sha256 }) + "\n");
 }
 
 function record(req, body) {
   const pairs = [];
-  for (let i = 0; i < req.rawHeaders.length; i += 2) pairs.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
+  for (let i = 0; i < req.rawHeaders.length; i += 2)
+    pairs.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
   say({
-    version: req.httpVersion, method: req.method, path: req.url, host: req.headers.host ?? req.headers[":authority"],
-    headers: pairs, trailers: req.trailers, text: body?.text ?? "", length: body?.length ?? 0, sha256: body?.sha256 ?? "", connection: req.socket?.remotePort ?? 0,
+    version: req.httpVersion, method: req.method, path: req.url,
+    host: req.headers.host ?? req.headers[":authority"], headers: pairs, trailers: req.trailers,
+    text: body?.text ?? "", length: body?.length ?? 0, sha256: body?.sha256 ?? "",
+    connection: req.socket?.remotePort ?? 0,
   });
 }
 
@@ -234,22 +251,28 @@ function onRequest(req, res) {
   });
 }
 
-// The whole request given back in one frame, and the end: a plain one, or one that a server must not send.
+// Returns the whole request in one frame and closes: a plain frame, or a frame that a server must
+// not send.
 function mirrorFrame(req, socket, kind) {
   const text = Buffer.from(requestLines(req).join("\n") + "\n");
   const masked = kind === "masked";
-  const head = Buffer.from([kind === "reserved" ? 0xc1 : 0x81, (masked ? 0x80 : 0) | 126, text.length >> 8, text.length & 255, ...(masked ? [0, 0, 0, 0] : [])]);
+  const head = Buffer.from([kind === "reserved" ? 0xc1 : 0x81, (masked ? 0x80 : 0) | 126,
+    text.length >> 8, text.length & 255, ...(masked ? [0, 0, 0, 0] : [])]);
   socket.end(Buffer.concat([head, text]));
 }
 
-// A websocket that gives back what it gets: frames of up to 125 bytes.
+// A WebSocket that returns each frame of up to 125 bytes.
 function onUpgrade(req, socket) {
-  const accept = createHash("sha1").update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
+  const accept = createHash("sha1")
+    .update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")
+    .digest("base64");
   record(req);
   socket.on("error", () => {});
-  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    + `Sec-WebSocket-Accept: ${accept}\r\n\r\n`);
   const url = new URL(req.url, "https://here.test");
-  if (url.pathname.startsWith("/mirror")) return mirrorFrame(req, socket, url.searchParams.get("frame"));
+  if (url.pathname.startsWith("/mirror"))
+    return mirrorFrame(req, socket, url.searchParams.get("frame"));
   let had = Buffer.alloc(0);
   return socket.on("data", (piece) => {
     had = Buffer.concat([had, piece]);
@@ -262,7 +285,8 @@ function onUpgrade(req, socket) {
   });
 }
 
-const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true, settings: { enableConnectProtocol: false } });
+const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key),
+  allowHTTP1: true, settings: { enableConnectProtocol: false } });
 server.on("request", onRequest);
 server.on("upgrade", onUpgrade);
 server.on("sessionError", () => {});

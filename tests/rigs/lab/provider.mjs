@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// provider - one HTTPS server (HTTP/1.1 and HTTP/2) that speaks as much of three model APIs as an agent needs for one turn.
+// provider - one HTTPS server (HTTP/1.1 and HTTP/2) with the part of three model APIs that an agent
+//            needs for one turn.
 //
-// usage:  node provider.mjs CERT KEY ANSWER [PORT [WORK]]      first line out: {"port": N}; then one line for each request
+// usage:  node provider.mjs CERT KEY ANSWER [PORT [WORK]]
 //
-// Anthropic's Messages, OpenAI's Responses, Google's generateContent: every question is answered with ANSWER, as a stream when
-// one is asked for; OpenAI's over a WebSocket too. Everything else is recorded and answered with 404, so that nobody waits. It runs in tests only, on
-// loopback; what it prints has the credentials that it was sent, because the test wants to know whether they arrived.
+// The first line of output is {"port": N}; then one line per request.
 //
-// WORK is JSON, {"file": PATH, "old": TEXT, "new": TEXT, "command": TEXT}: then an agent that offers its tools is told to use them first, to edit the
-// file and to run the command, by tools.mjs; ANSWER comes when it has said what came of it. {"steps": [...]} is a longer list of edits and commands.
+// The APIs are Anthropic's Messages, OpenAI's Responses and Google's generateContent. The response
+// to each question is ANSWER, as a stream if the client requests a stream; OpenAI's also over a
+// WebSocket. The server records every other request and responds with 404, so that no client waits.
+// The server runs in tests only, on loopback. Its output contains the received credentials, because
+// tests check them.
+//
+// WORK is JSON, {"file": PATH, "old": TEXT, "new": TEXT, "command": TEXT}. An agent that offers its
+// tools is told to use them first, to edit the file and to run the command (tools.mjs). ANSWER
+// follows the results. {"steps": [...]} is a longer list of edits and commands.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -29,7 +35,8 @@ function json(res, status, value) {
 // events: [name or "", value]
 function stream(res, events) {
   res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-  for (const [name, value] of events) res.write((name ? `event: ${name}\n` : "") + `data: ${JSON.stringify(value)}\n\n`);
+  for (const [name, value] of events)
+    res.write((name ? `event: ${name}\n` : "") + `data: ${JSON.stringify(value)}\n\n`);
   res.end();
 }
 
@@ -38,12 +45,15 @@ function anthropic(res, asked) {
   const call = anthropicCall(work, asked);
   const content = call ?? { type: "text", text: answer };
   const why = { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null };
-  const message = { id: "msg_lab", type: "message", role: "assistant", model: asked.model ?? "lab", content: [content], ...why, usage };
+  const message = { id: "msg_lab", type: "message", role: "assistant", model: asked.model ?? "lab",
+    content: [content], ...why, usage };
   if (!asked.stream) return json(res, 200, message);
-  const delta = call ? { type: "input_json_delta", partial_json: JSON.stringify(call.input) } : { type: "text_delta", text: answer };
+  const delta = call ? { type: "input_json_delta", partial_json: JSON.stringify(call.input) }
+    : { type: "text_delta", text: answer };
   const events = [
     ["message_start", { message: { ...message, content: [], stop_reason: null } }],
-    ["content_block_start", { index: 0, content_block: call ? { ...call, input: {} } : { type: "text", text: "" } }],
+    ["content_block_start",
+      { index: 0, content_block: call ? { ...call, input: {} } : { type: "text", text: "" } }],
     ["content_block_delta", { index: 0, delta }],
     ["content_block_stop", { index: 0 }],
     ["message_delta", { delta: why, usage }],
@@ -54,14 +64,21 @@ function anthropic(res, asked) {
 
 // [whole answer, its events]
 function response(asked) {
-  const usage = { input_tokens: 7, output_tokens: 3, total_tokens: 10, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
+  const usage = { input_tokens: 7, output_tokens: 3, total_tokens: 10,
+    input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
   const call = openaiCall(work, asked);
-  const item = call ?? { type: "message", id: "item_lab", role: "assistant", status: "completed", content: [{ type: "output_text", text: answer, annotations: [] }] };
-  const whole = { id: "resp_lab", object: "response", created_at: 1, status: "completed", model: asked.model ?? "lab", output: [item], usage };
+  const content = [{ type: "output_text", text: answer, annotations: [] }];
+  const item = call
+    ?? { type: "message", id: "item_lab", role: "assistant", status: "completed", content };
+  const whole = { id: "resp_lab", object: "response", created_at: 1, status: "completed",
+    model: asked.model ?? "lab", output: [item], usage };
   const events = [
-    ["response.created", { response: { ...whole, status: "in_progress", output: [], usage: null } }],
-    ["response.output_item.added", { output_index: 0, item: call ?? { ...item, status: "in_progress", content: [] } }],
-    ...(call ? [] : [["response.output_text.delta", { output_index: 0, content_index: 0, item_id: item.id, delta: answer }]]),
+    ["response.created",
+      { response: { ...whole, status: "in_progress", output: [], usage: null } }],
+    ["response.output_item.added",
+      { output_index: 0, item: call ?? { ...item, status: "in_progress", content: [] } }],
+    ...(call ? [] : [["response.output_text.delta",
+      { output_index: 0, content_index: 0, item_id: item.id, delta: answer }]]),
     ["response.output_item.done", { output_index: 0, item }],
     ["response.completed", { response: whole }],
   ];
@@ -74,8 +91,9 @@ function openai(res, asked) {
 }
 
 function google(res, how, asked) {
-  // A program that wants JSON by a schema gets the smallest that the schema allows.
-  const schema = asked.generationConfig?.responseJsonSchema ?? asked.generationConfig?.responseSchema;
+  // A request for JSON by a schema gets the smallest value that the schema allows.
+  const schema = asked.generationConfig?.responseJsonSchema
+    ?? asked.generationConfig?.responseSchema;
   const call = schema ? undefined : googleCall(work, asked);
   const part = call ?? { text: schema ? JSON.stringify(smallest(schema)) : answer };
   const value = {
@@ -90,16 +108,19 @@ function smallest(schema, depth = 0) {
   const type = String(schema.type ?? "object").toLowerCase();
   if (schema.enum) return schema.enum[0];
   if (type === "object" && depth < 8) {
-    return Object.fromEntries((schema.required ?? []).map((name) => [name, smallest(schema.properties?.[name] ?? {}, depth + 1)]));
+    return Object.fromEntries((schema.required ?? [])
+      .map((name) => [name, smallest(schema.properties?.[name] ?? {}, depth + 1)]));
   }
-  return { array: [], string: "lab", integer: schema.minimum ?? 1, number: schema.minimum ?? 1, boolean: false }[type] ?? null;
+  return { array: [], string: "lab", integer: schema.minimum ?? 1, number: schema.minimum ?? 1,
+    boolean: false }[type] ?? null;
 }
 
 function plain(coding, bytes) {
   if (coding === "gzip") return gunzipSync(bytes);
   if (coding === "deflate") return inflateSync(bytes);
   if (coding === "br") return brotliDecompressSync(bytes);
-  if (coding === "zstd") return spawnSync("zstd", ["-d", "-q", "-c"], { input: bytes, maxBuffer: MAX_BODY }).stdout;
+  if (coding === "zstd")
+    return spawnSync("zstd", ["-d", "-q", "-c"], { input: bytes, maxBuffer: MAX_BODY }).stdout;
   return bytes;
 }
 
@@ -112,19 +133,25 @@ function parsed(req, bytes) {
 }
 
 function reply(req, res, path, asked) {
-  const how = path.match(/^\/v1(?:beta|alpha)\/models\/[^/]+:(generateContent|streamGenerateContent|countTokens)$/)?.[1];
-  if (req.method === "POST" && path === "/v1/messages/count_tokens") return json(res, 200, { input_tokens: 7 });
+  const how = path.match(
+    /^\/v1(?:beta|alpha)\/models\/[^/]+:(generateContent|streamGenerateContent|countTokens)$/)?.[1];
+  if (req.method === "POST" && path === "/v1/messages/count_tokens")
+    return json(res, 200, { input_tokens: 7 });
   if (req.method === "POST" && path === "/v1/messages") return anthropic(res, asked);
   if (req.method === "POST" && path === "/v1/responses") return openai(res, asked);
   if (req.method === "POST" && how === "countTokens") return json(res, 200, { totalTokens: 7 });
   if (req.method === "POST" && how) return google(res, how, asked);
-  return json(res, 404, { error: { type: "not_found_error", message: "the laboratory does not have this", code: 404, status: "NOT_FOUND" } });
+  const message = "the laboratory does not have this";
+  const error = { type: "not_found_error", message, code: 404, status: "NOT_FOUND" };
+  return json(res, 404, { error });
 }
 
 function record(req, status, body) {
   const headers = [];
-  for (let i = 0; i < req.rawHeaders.length; i += 2) headers.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
-  say({ version: req.httpVersion, method: req.method, path: req.url, host: req.headers.host ?? req.headers[":authority"], headers, status, body });
+  for (let i = 0; i < req.rawHeaders.length; i += 2)
+    headers.push([req.rawHeaders[i].toLowerCase(), req.rawHeaders[i + 1]]);
+  const host = req.headers.host ?? req.headers[":authority"];
+  say({ version: req.httpVersion, method: req.method, path: req.url, host, headers, status, body });
 }
 
 function onRequest(req, res) {
@@ -143,30 +170,34 @@ function onRequest(req, res) {
   });
 }
 
-// One frame of a client (RFC 6455, always masked): undefined when it is not whole yet.
+// One frame of a client (RFC 6455, always masked): undefined while it is incomplete.
 function frame(had) {
   if (had.length < 2) return undefined;
   const small = had[1] & 127;
   const at = small === 126 ? 4 : small === 127 ? 10 : 2;
   if (had.length < at + 4) return undefined;
-  const n = small === 126 ? had.readUInt16BE(2) : small === 127 ? Number(had.readBigUInt64BE(2)) : small;
+  const n = small === 126 ? had.readUInt16BE(2)
+    : small === 127 ? Number(had.readBigUInt64BE(2)) : small;
   if (n > MAX_BODY) throw new Error("a frame that is too long");
   if (had.length < at + 4 + n) return undefined;
   const mask = had.subarray(at, at + 4);
-  return { last: (had[0] & 128) !== 0, code: had[0] & 15, bytes: had.subarray(at + 4, at + 4 + n).map((b, i) => b ^ mask[i % 4]), size: at + 4 + n };
+  return { last: (had[0] & 128) !== 0, code: had[0] & 15,
+    bytes: had.subarray(at + 4, at + 4 + n).map((b, i) => b ^ mask[i % 4]), size: at + 4 + n };
 }
 
 function send(socket, code, bytes) {
   const n = bytes.length;
-  const head = n < 126 ? Buffer.from([128 | code, n]) : Buffer.from([128 | code, 126, n >> 8, n & 255]);
+  const head = n < 126 ? Buffer.from([128 | code, n])
+    : Buffer.from([128 | code, 126, n >> 8, n & 255]);
   socket.write(Buffer.concat([head, bytes]));
 }
 
-// OpenAI's Responses over a WebSocket: each message asks, each event is a message.
+// OpenAI's Responses over a WebSocket: each message is a question, each event is a message.
 function onMessage(req, socket, text) {
   record(req, 101, text.toString("latin1"));
   const asked = JSON.parse(text.toString());
-  for (const [, value] of asked.type === "response.create" ? response(asked)[1] : []) send(socket, 1, Buffer.from(JSON.stringify(value)));
+  for (const [, value] of asked.type === "response.create" ? response(asked)[1] : [])
+    send(socket, 1, Buffer.from(JSON.stringify(value)));
 }
 
 function onUpgrade(req, socket) {
@@ -175,9 +206,12 @@ function onUpgrade(req, socket) {
     record(req, 404, "");
     return socket.end("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   }
-  const accept = createHash("sha1").update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64");
+  const accept = createHash("sha1")
+    .update(req.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")
+    .digest("base64");
   record(req, 101, "");
-  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    + `Sec-WebSocket-Accept: ${accept}\r\n\r\n`);
   let had = Buffer.alloc(0);
   let message = Buffer.alloc(0);
   return socket.on("data", (piece) => {
@@ -196,7 +230,8 @@ function onUpgrade(req, socket) {
   });
 }
 
-const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true });
+const server = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key),
+  allowHTTP1: true });
 server.on("request", onRequest);
 server.on("upgrade", onUpgrade);
 server.on("sessionError", () => {});
