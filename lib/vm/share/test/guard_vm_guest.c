@@ -135,7 +135,8 @@ static void check_git(bool all)
 {
 	git("/", "git config --global protocol.file.allow always; "
 		 "git config --global --add safe.directory '*'; "
-		 "git config --global url./mnt/work/new.insteadOf https://example.org/new");
+		 "git config --global url./mnt/work/new.insteadOf https://example.org/new; "
+		 "git config --global url./mnt/work/copy.insteadOf https://example.org/copy");
 	git(W, "git init -q new");
 	git(W "new", "test \"$(git config core.filemode)\" = true; echo 1 >f; git add f; "
 		     "git commit -qm one; git checkout -qb side");
@@ -147,6 +148,10 @@ static void check_git(bool all)
 		"git commit -qm tree; test \"$(cat ../new/.git/worktrees/tree/commondir)\" = ../..");
 	git(W "new", "git worktree add -q ../gone; git worktree remove ../gone");
 	git_fails(W "new", "echo ../../../evil >.git/worktrees/tree/commondir");
+	git(W "copy", "git submodule --quiet add https://example.org/new sub; git commit -qm sub");
+	git(W, "git clone -q https://example.org/copy other");
+	git(W "other", "git submodule --quiet update --init; test -s sub/f; "
+		       "test \"$(git -C sub log --format=%s)\" = one");
 	git_fails(W, "git config core.fsmonitor /tmp/evil");
 	git_fails(W "new", "git config core.hooksPath ../mine");
 	git(W, "test -z \"$(git config core.fsmonitor)\"");
@@ -154,8 +159,10 @@ static void check_git(bool all)
 		return;
 	git(W "new", "echo 3 >g; git add g; git commit -qm three; git checkout -q master; "
 		     "echo 2 >f; git commit -qam two; git rebase -q side");
-	git(W "copy", "git submodule --quiet add https://example.org/new sub; git commit -qm sub");
-	git(W, "git clone -q --recurse-submodules https://example.org/new again");
+	git(W, "git clone -q --recurse-submodules https://example.org/copy again");
+	git(W "again", "echo moved >sub/f; git -C sub commit -qam moved; git commit -qam to; "
+		       "git -C sub checkout -q HEAD~1; git submodule --quiet update; "
+		       "test \"$(cat sub/f)\" = moved");
 	git(W "new", "git gc -q; git tag v1; git stash list; git mv f h; git commit -qm move");
 	git(W, "git status --porcelain >/dev/null; git commit -q --allow-empty -m host");
 	git(W "sub", "printf 'all:\\n\\techo built >out\\n' >Makefile; make -s; test -s out");
@@ -170,6 +177,19 @@ static void check_cargo(void)
 	       "echo 'fn main() { println!(\"{}\", env!(\"WORD\")); }' >src/main.rs");
 	git(W "crate", "RUSTFLAGS='-C linker=gcc' /usr/bin/cargo build --offline --quiet");
 	git(W "crate", "test \"$(target/debug/small)\" = built");
+}
+
+/* husky sets core.hooksPath. npm ends well if that is refused; else the hooks are set. */
+static void check_husky(bool on)
+{
+	git("/", "git config --global --add safe.directory '*'");
+	git(W, "npm install --offline --cache npm --no-audit --no-fund --foreground-scripts");
+	git(W, "test -d node_modules/husky");
+	if (on)
+		git(W, "test \"$(git config core.hooksPath)\" = .husky/_; "
+		       "test -x .husky/_/pre-commit");
+	else
+		git_fails(W, "git config core.hooksPath");
 }
 
 static double seconds(void)
@@ -220,6 +240,8 @@ int main(int argc, char **argv)
 	set_up();
 	if (argc > 1 && strcmp(argv[1], "cargo") == 0)
 		check_cargo();
+	else if (argc > 1 && strcmp(argv[1], "husky") == 0)
+		check_husky(argc > 2);
 	else
 		bench();
 	if (guard) {

@@ -2,7 +2,8 @@
 /* A guarded workspace in a real VM, with guard_vm_guest as the guest's init: what guest root cannot
  * plant, and that the real git works. Needs SBX_TEST_KERNEL (a vmlinuz with virtiofs built in);
  * skipped without. A second argument `all` has more of git; `cargo` is `cargo build` with the
- * host's /usr/bin/cargo; `off` is without guard, to compare the time of a create. */
+ * host's /usr/bin/cargo; `husky` is `npm install` of a project with husky, with the host's npm and
+ * its registry; `off` is without guard, to compare the time of a create. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,6 +99,21 @@ static void look_at_host(int events)
 		!has_line("ws/new/.git/config", "hooksPath"));
 }
 
+/* A project with husky and its packages, but before npm has run husky. */
+static void make_husky(const char *version)
+{
+	AUTO_FREE char *project = xasprintf(
+		"echo '{\"name\": \"p\", \"scripts\": {\"prepare\": \"husky%s\"}}' >ws/package.json",
+		strcmp(version, "8") == 0 ? " install" : "");
+	AUTO_FREE char *install = xasprintf(
+		"cd ws && npm install --cache ../npm --ignore-scripts --no-audit --no-fund --silent "
+		"--save-dev husky@%s && rm -rf node_modules && mv ../npm .",
+		version);
+
+	run(project);
+	run(install);
+}
+
 static void run_vm(const char *kernel, const struct autorun_list *list, enum guard_level level,
 	const char *words)
 {
@@ -122,9 +138,33 @@ static void run_vm(const char *kernel, const struct autorun_list *list, enum gua
 	result("the guest came to its end", r == 0);
 	if (strncmp(words, "guard", 5) == 0)
 		look_at_host(events[0]);
+	if (strncmp(words, "husky", 5) == 0)
+		result("host: only the exception permits hooks",
+			has_line("ws/.git/config", "hooksPath") ==
+				(strcmp(words, "husky on") == 0));
 	if (strcmp(words, "cargo") == 0)
 		result("host: the build script is in the list",
 			has_line("guard/dirty", "/ws crate/build.rs"));
+}
+
+/* husky as it is refused, with the key that the user has set, and with the exception that sbx-why
+ * names. */
+static void run_husky(const char *kernel, struct autorun_list *list)
+{
+	static const char *const versions[] = {"8", "9"};
+	struct err err = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		run("rm -rf ws guard && mkdir ws guard && git init -q ws");
+		make_husky(versions[i]);
+		run_vm(kernel, list, GUARD_DEFAULT, "husky");
+	}
+	run("git -C ws config core.hooksPath .husky/_ && rm -rf ws/node_modules");
+	run_vm(kernel, list, GUARD_DEFAULT, "husky on");
+	run("git -C ws config --unset core.hooksPath && rm -rf ws/node_modules ws/.husky");
+	if (autorun_except(list, ".git/config", &err) < 0)
+		abort();
+	run_vm(kernel, list, GUARD_DEFAULT, "husky on");
 }
 
 int main(int argc, char **argv)
@@ -151,6 +191,8 @@ int main(int argc, char **argv)
 	vm_rig_make_initrd(initrd, argv[1]);
 	if (argc > 2 && strcmp(argv[2], "off") == 0)
 		run_vm(kernel, list, GUARD_OFF, "-");
+	else if (argc > 2 && strcmp(argv[2], "husky") == 0)
+		run_husky(kernel, list);
 	else if (argc > 2 && strcmp(argv[2], "cargo") == 0)
 		run_vm(kernel, list, GUARD_DEFAULT, "cargo");
 	else
