@@ -18,6 +18,21 @@ static uint32_t turn_sha256(uint32_t x, unsigned n)
 	return x >> n | x << (32 - n);
 }
 
+/* Round j of eight, in which word n is v[(n - j) % 8]. */
+static inline void round_sha256(uint32_t v[8], unsigned j, uint32_t in)
+{
+	uint32_t a = v[(8 - j) % 8], b = v[(9 - j) % 8], c = v[(10 - j) % 8];
+	uint32_t e = v[(12 - j) % 8], f = v[(13 - j) % 8], g = v[(14 - j) % 8];
+	uint32_t t1 = v[(15 - j) % 8] +
+		      (turn_sha256(e, 6) ^ turn_sha256(e, 11) ^ turn_sha256(e, 25)) +
+		      ((e & f) ^ (~e & g)) + in;
+	uint32_t t2 = (turn_sha256(a, 2) ^ turn_sha256(a, 13) ^ turn_sha256(a, 22)) +
+		      ((a & b) ^ (a & c) ^ (b & c));
+
+	v[(11 - j) % 8] += t1;
+	v[(15 - j) % 8] = t1 + t2;
+}
+
 static void block_sha256(uint32_t h[8], const uint8_t p[64])
 {
 	uint32_t w[64], v[8];
@@ -30,16 +45,16 @@ static void block_sha256(uint32_t h[8], const uint8_t p[64])
 		       (turn_sha256(w[i - 15], 7) ^ turn_sha256(w[i - 15], 18) ^ w[i - 15] >> 3) +
 		       (turn_sha256(w[i - 2], 17) ^ turn_sha256(w[i - 2], 19) ^ w[i - 2] >> 10);
 	memcpy(v, h, sizeof(v));
-	for (unsigned i = 0; i < 64; i++) {
-		uint32_t a = v[0], e = v[4];
-		uint32_t t1 = v[7] + (turn_sha256(e, 6) ^ turn_sha256(e, 11) ^ turn_sha256(e, 25)) +
-			      ((e & v[5]) ^ (~e & v[6])) + k[i] + w[i];
-		uint32_t t2 = (turn_sha256(a, 2) ^ turn_sha256(a, 13) ^ turn_sha256(a, 22)) +
-			      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-
-		memmove(v + 1, v, 7 * sizeof(v[0]));
-		v[4] += t1;
-		v[0] = t1 + t2;
+	/* eight rounds at once: the words change their names and stay in their registers */
+	for (unsigned i = 0; i < 64; i += 8) {
+		round_sha256(v, 0, k[i] + w[i]);
+		round_sha256(v, 1, k[i + 1] + w[i + 1]);
+		round_sha256(v, 2, k[i + 2] + w[i + 2]);
+		round_sha256(v, 3, k[i + 3] + w[i + 3]);
+		round_sha256(v, 4, k[i + 4] + w[i + 4]);
+		round_sha256(v, 5, k[i + 5] + w[i + 5]);
+		round_sha256(v, 6, k[i + 6] + w[i + 6]);
+		round_sha256(v, 7, k[i + 7] + w[i + 7]);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		h[i] += v[i];

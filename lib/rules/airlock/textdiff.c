@@ -37,11 +37,12 @@ static void put_escaped(const struct diff_out *out, struct slice s, bool takes_t
 
 	while (run < s.n) {
 		struct slice rest = slice_of(s.p + run, s.n - run);
-		uint32_t v = 0;
-		size_t n = text_character(rest, &v);
+		bool is_ascii = s.p[run] >= 0x20 && s.p[run] < 0x7f;
+		uint32_t v = s.p[run];
+		size_t n = is_ascii ? 1 : text_character(rest, &v);
 		char escape[TEXT_ESCAPE_SIZE];
 
-		if (n && (text_is_visible(v) || (v == '\t' && takes_tab))) {
+		if (n && (is_ascii || text_is_visible(v) || (v == '\t' && takes_tab))) {
 			run += n;
 			continue;
 		}
@@ -219,7 +220,8 @@ static void mark_changes(struct diff_text *a, struct diff_text *b)
 {
 	struct diff_part p = find_part(a, b);
 	long max = MIN(p.n + p.m, TEXTDIFF_MAX_EDITS), d = 0;
-	AUTO_FREE int32_t *rounds = xcalloc((size_t)((max + 1) * (max + 1)), sizeof(*rounds));
+	/* up to a MiB, not cleared: a round reads only what the one before it has written */
+	AUTO_FREE int32_t *rounds = xmalloc((size_t)((max + 1) * (max + 1)) * sizeof(*rounds));
 
 	while (d <= max && !run_round(&p, rounds, d))
 		d++;
