@@ -5,6 +5,7 @@
 #include <strings.h>
 #include "lib/base/mem.h"
 #include "service_internal.h"
+#include "service_match.h"
 
 /* ---- fields ---- */
 

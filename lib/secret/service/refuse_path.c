@@ -9,6 +9,7 @@
 #include <strings.h>
 #include "lib/base/mem.h"
 #include "service_internal.h"
+#include "service_match.h"
 
 #define MAX_DECODINGS 4 /* no known chain of servers decodes more often */
 #define MAX_ELEMENTS (SERVICE_MAX_TEXT / 2 + 1)

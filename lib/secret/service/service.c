@@ -7,6 +7,7 @@
 #include "lib/base/b64.h"
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"
+#include "service_match.h"
 #include "shape.h"
 
 static void slot_done(struct service_slot *slot)

@@ -9,6 +9,7 @@
 #include "lib/base/str.h"
 #include "lib/secret/service/custom.h"
 #include "lib/secret/service/own.h"
+#include "lib/secret/service/service_match.h"
 
 #define AUTH_NAMES "auth-names" /* in the same directory as the services of the installation */
 #define DEFAULT_FORMAT "Bearer %s"

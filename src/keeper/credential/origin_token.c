@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/log.h"
+#include "lib/secret/service/service_match.h"
 
 int tokens_push(struct origin *o)
 {

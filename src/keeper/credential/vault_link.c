@@ -25,6 +25,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/secret/service/own.h"
+#include "lib/secret/service/service_match.h"
 
 void vault_init(struct keeper *k)
 {

@@ -11,6 +11,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/secret/service/service_match.h"
 
 #define ID "0123456789ab"
 

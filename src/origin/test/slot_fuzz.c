@@ -4,6 +4,7 @@
 #include "src/origin/origin.h"
 
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

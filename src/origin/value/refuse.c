@@ -2,6 +2,7 @@
 /* Requests that sbx-origin does not send because the response contains a new credential. Reads the
  * guest's request; changes nothing. */
 #include "slot.h"
+#include "lib/secret/service/service_match.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include "lib/base/b64.h"
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 
 #define MAX_NAME SERVICE_MAX_WORD
 

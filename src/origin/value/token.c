@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 #include "src/origin/answer/answer.h"
 
 /* ---- which requests ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The token endpoints of the services that are shipped; the argument is their folder. */
 #include "lib/secret/service/services.h"
+#include "lib/secret/service/service_match.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

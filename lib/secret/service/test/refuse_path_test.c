@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <cmocka.h>
 #include "lib/secret/service/service.h"
+#include "lib/secret/service/service_match.h"
 
 #define MAX_PATH 1024
 #define N_PATHS 40000

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 #include "lib/secret/service/services.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

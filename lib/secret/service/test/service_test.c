@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/secret/service/service.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -7,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 
 #define HEAD "service 1\nname demo\nabout a demo\n"
 #define SLOT "slot api\nhost api.example.com:443\nheader authorization Bearer %s\n"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
+#include "lib/secret/service/service_match.h"
 
 static const char *folder;
 
