@@ -260,6 +260,7 @@ static const struct {
 	[SBXD_EV_POOL_TIMER] = {pool_on_timer},
 	[SBXD_EV_KEEP] = {keep_on_exit},
 	[SBXD_EV_KEEP_TIMER] = {keep_on_timer},
+	[SBXD_EV_AUTOSAVE] = {.run_event = autosave_on_timer},
 	[SBXD_EV_SPAWNER] = {on_spawner_end},
 	[SBXD_EV_DRAIN_TIMER] = {on_drain_timer},
 };

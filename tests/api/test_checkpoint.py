@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints in the API of sbxd: the list, the labels, and keepers that misbehave."""
 import json
+import os
+import re
 import socket
+import time
 
 import pytest
 
@@ -117,7 +120,8 @@ ENTRY = {"label": "a", "created_at": 1, "seq": 1, "bytes": 1, "pause_ms": 1,
     "", "[]", "{}", '{"checkpoints":{}}', json.dumps({"checkpoints": [ENTRY, ENTRY]}),
     json.dumps({"checkpoints": [{**ENTRY, "label": "../../etc"}]}),
     json.dumps({"checkpoints": [{**ENTRY, "layers": {"root": 10000, "docker": 1}}]}),
-    json.dumps({"checkpoints": [{**ENTRY, "seq": -1}]}), "x" * 70000])
+    json.dumps({"checkpoints": [{**ENTRY, "seq": -1}]}),
+    json.dumps({"checkpoints": [{**ENTRY, "auto": 1}]}), "x" * 70000])
 def test_a_damaged_list_is_an_error_and_is_kept(d, text):
     d.run("demo")
     path = folder(d, "demo") / "checkpoints"
@@ -302,3 +306,99 @@ def test_a_full_chain_names_the_oldest_checkpoint(d):
     status, o = checkpoint(d, "demo")
     assert status == 409, o
     assert o["error"]["hint"] == "sbx stop SANDBOX && sbx checkpoint --rm a SANDBOX"
+
+
+# -- automatic ------------------------------------------------------------------------------------
+
+def settings(d, text):
+    (d.root / "c/sbx/settings.conf").write_text(text)
+    assert d.call("POST", "/v1/reload")[0] == 200
+
+
+def write(d, name, size=5 << 20, at=None):
+    """The guest writes: after a freeze, the stand-in has no top."""
+    new = folder(d, name) / "new"
+    new.write_bytes(bytes([1]) * size)
+    if at:
+        os.utime(new, (at, at))
+    new.rename(folder(d, name) / "root.qcow2")
+
+
+def automatic(d, name):
+    return [c["label"] for c in listed(d, name) if c["auto"]]
+
+
+def test_an_automatic_checkpoint_follows_writes(d):
+    settings(d, "checkpoint.every = 1s\n")
+    d.run("demo")
+    write(d, "demo")
+    wait_for(lambda: automatic(d, "demo"))
+    one, = listed(d, "demo")
+    assert re.fullmatch(r"auto-\d{8}-\d{6}", one["label"]) and one["seq"] == 41, one
+    time.sleep(2.5)
+    assert labels(d, "demo") == [one["label"]], "nothing was written since"
+    write(d, "demo")
+    wait_for(lambda: len(automatic(d, "demo")) == 2)
+    at = listed(d, "demo")[1]["created_at"] / 1000 + 0.1
+    write(d, "demo", 4096, at)
+    time.sleep(2.5)
+    assert len(automatic(d, "demo")) == 2, "a guest writes its journal after a checkpoint"
+    write(d, "demo", 4096)
+    wait_for(lambda: len(automatic(d, "demo")) == 3)
+
+
+def test_the_setting_applies_to_running_sandboxes_and_after_a_restart(d):
+    d.run("demo")
+    write(d, "demo")
+    time.sleep(1.5)
+    assert labels(d, "demo") == [], "off by default"
+    settings(d, "checkpoint.every = 1s\n")
+    wait_for(lambda: automatic(d, "demo"))
+    d.kill()
+    d.start()
+    d.wait_status("demo", "running")
+    write(d, "demo")
+    wait_for(lambda: len(automatic(d, "demo")) == 2)
+    settings(d, "")
+    time.sleep(1.5)
+    n = len(labels(d, "demo"))
+    write(d, "demo")
+    time.sleep(2)
+    assert len(labels(d, "demo")) == n, "the setting was removed"
+
+
+def test_the_oldest_automatic_checkpoint_is_removed(d):
+    settings(d, "checkpoint.keep = 2\n")
+    d.run("demo")
+    checkpoint(d, "demo", label="mine")
+    made = []
+    for _ in range(3):
+        status, o = checkpoint(d, "demo", auto=True)
+        assert status == 201 and o["auto"], o
+        made.append(o["label"])
+        time.sleep(1.1)
+    assert labels(d, "demo") == ["mine", *made[1:]] and automatic(d, "demo") == made[1:]
+    last = records(d, "lifecycle")[-1]
+    assert (last["action"], last["name"], last["reason"]) == (
+        "checkpoint-rm", "demo", f"checkpoint {made[0]}, by the setting checkpoint.keep")
+
+
+def test_a_failed_automatic_checkpoint_is_logged_and_changes_nothing(d):
+    settings(d, "checkpoint.every = 1s\n")
+    d.run("demo", "freeze-full")
+    write(d, "demo")
+    wait_for(lambda: "automatic checkpoint of demo failed" in d.log_text())
+    assert d.get("demo")["status"] == "running" and labels(d, "demo") == []
+
+
+def test_a_label_and_auto_exclude_each_other(d):
+    d.run("demo")
+    for body in ({"auto": True, "label": "x"}, {"auto": 1}):
+        assert d.call("POST", "/v1/sandboxes/demo/checkpoints", body)[0] == 400
+    assert not checkpoint(d, "demo")[1]["auto"]
+
+
+def test_a_list_of_an_earlier_version_has_no_automatic_checkpoint(d):
+    d.run("demo")
+    (folder(d, "demo") / "checkpoints").write_text(json.dumps({"checkpoints": [ENTRY]}))
+    assert listed(d, "demo") == [{**ENTRY, "auto": False}]

@@ -702,7 +702,7 @@ def test_checkpoints_are_created_and_listed(inst):
     rows = [line.split() for line in
             inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()]
     assert [r[0] for r in rows] == ["LABEL", "c1", "before-merge"]
-    assert rows[1][2:] == ["8", "KiB", "31", "ms", "7"]
+    assert rows[1][2:] == ["8", "KiB", "31", "ms", "7", "manual"]
 
 
 @pytest.mark.parametrize("args, status, said", [

@@ -216,6 +216,39 @@ HARMLESS = [
     dict(kind="credential-use", action="refuse", host="no.example", rule="openai", verdict="deny")]
 
 
+def checkpoints(inst):
+    o = json.loads(inst.sbx("checkpoint", "--ls", "--json", "demo", check=0).stdout)
+    return [c["auto"] for c in o["checkpoints"]]
+
+
+def test_an_apply_is_preceded_by_a_checkpoint_if_that_is_set(inst):
+    create(inst)
+    send(inst, *CHANGES)
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "-y", "demo", "./inside", check=0)
+    assert checkpoints(inst) == [], "off by default"
+    inst.sbx("settings", "set", "checkpoint.before-apply", "true", check=0)
+    p = inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert "Checkpoint 'auto-" in p.stderr and checkpoints(inst) == [True], p.stderr
+    shown = inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()
+    assert shown[1].split()[0].startswith("auto-") and shown[1].split()[-1] == "auto", shown
+    inst.sbx("stop", "demo", check=0)
+    p = inst.sbx("apply", "-y", "demo", "./Makefile", check=0)
+    assert "heckpoint" not in p.stderr and (inst.work / "Makefile").exists(), p.stderr
+
+
+def test_an_apply_does_not_depend_on_its_checkpoint(inst):
+    create(inst)
+    send(inst, *CHANGES)
+    inst.sbx("settings", "set", "checkpoint.before-apply", "true", check=0)
+    inst.sbx("review", "--list", "demo", check=0)
+    at, = (inst.root / "state").rglob("sandboxes/*")
+    (at / "checkpoints").write_text("damaged")
+    p = inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    assert "no checkpoint before the apply: invalid list of checkpoints" in p.stderr, p.stderr
+    assert "Applied 3 changes" in p.stderr
+
+
 def test_the_list_of_a_rewind_is_complete_for_a_recorded_run(inst):
     """The user's part is done by the commands; the sandbox has another name in between."""
     create(inst)

@@ -97,6 +97,25 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 100000,
 		.help = "number of applies to a staged workspace that sbx undo can revert; old "
 			"versions of earlier ones are removed; 0: no limit"},
+	[SETTINGS_CHECKPOINT_EVERY] = {.name = "checkpoint.every",
+		.type = SETTINGS_SECONDS,
+		.standard = "0",
+		.min = 1,
+		.max = 365ull * 24 * 3600,
+		.help = "time between automatic checkpoints of a running sandbox that has written "
+			"since the last one, for example 1h; 0 disables them"},
+	[SETTINGS_CHECKPOINT_KEEP] = {.name = "checkpoint.keep",
+		.type = SETTINGS_NUMBER,
+		.standard = "5",
+		.max = 13,
+		.help = "number of automatic checkpoints of a sandbox; older ones are removed; 0: "
+			"no limit"},
+	[SETTINGS_CHECKPOINT_APPLY] = {.name = "checkpoint.before-apply",
+		.type = SETTINGS_CHOICE,
+		.standard = "false",
+		.choices = "true|false",
+		.help = "whether sbx apply creates a checkpoint of a running sandbox before it "
+			"changes the workspace"},
 	[SETTINGS_NETWORK_CONNECT_TO] = {.name = "network.connect-to",
 		.type = SETTINGS_TEXT,
 		.standard = "",

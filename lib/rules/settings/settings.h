@@ -34,6 +34,9 @@ enum settings_id {
 	SETTINGS_SHARE_SPECIAL_FILES,	/* true, false */
 	SETTINGS_SHARE_GUARD,		/* default, strict, report, off */
 	SETTINGS_STAGE_KEEP,		/* applies that can be undone; 0: all */
+	SETTINGS_CHECKPOINT_EVERY,	/* seconds; 0: never */
+	SETTINGS_CHECKPOINT_KEEP,	/* automatic checkpoints of a sandbox; 0: all */
+	SETTINGS_CHECKPOINT_APPLY,	/* true, false: one before sbx apply */
 	SETTINGS_NETWORK_CONNECT_TO,	/* HOST:PORT=ADDR:PORT,... */
 	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
 	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT */

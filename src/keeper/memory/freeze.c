@@ -175,6 +175,7 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label)
 		struct keeper_frozen busy = {
 			.code = -EBUSY, .text = "the disks are already being saved"};
 
+		(void)snprintf(busy.label, sizeof(busy.label), "%s", label);
 		if (keeper_send_frozen(k->links[link].fd, msg, &busy) < 0)
 			log_warn("cannot send the result to sbxd");
 		return;

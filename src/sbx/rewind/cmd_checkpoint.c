@@ -24,7 +24,7 @@ static const struct opt_def opts[] = {
 
 static void print_list(const json_t *list)
 {
-	static const char *const heading[] = {"LABEL", "CREATED", "SIZE", "PAUSE", "AUDIT"};
+	static const char *const heading[] = {"LABEL", "CREATED", "SIZE", "PAUSE", "AUDIT", "KIND"};
 	CLEANUP(table_done) struct table t;
 	const json_t *c;
 	size_t i;
@@ -34,7 +34,8 @@ static void print_list(const json_t *list)
 		AUTO_FREE char *pause = xasprintf("%lld ms", api_int(c, "pause_ms"));
 		AUTO_FREE char *seq = xasprintf("%lld", api_int(c, "seq"));
 		char when[WHEN_TEXT], size[32];
-		const char *cells[] = {api_str(c, "label"), when, size, pause, seq};
+		const char *cells[] = {api_str(c, "label"), when, size, pause, seq,
+			json_is_true(json_object_get(c, "auto")) ? "auto" : "manual"};
 
 		when_print((uint64_t)api_int(c, "created_at"), false, when);
 		str_from_size((uint64_t)api_int(c, "bytes"), size, sizeof(size));

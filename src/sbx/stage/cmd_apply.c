@@ -131,6 +131,8 @@ static int apply_new(const struct opts *o, struct problem *p)
 	confirm_wanted(&v, o);
 	if (each)
 		ask_each(&v);
+	if (count_wanted(&v))
+		past_checkpoint(v.sandbox);
 	r = stage_view_apply(&v, show_skipped, &done, p);
 	if (r < 0)
 		return r;

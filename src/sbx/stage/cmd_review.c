@@ -8,6 +8,7 @@
 #include "src/sbx/review/review.h"
 #include "src/sbx/stage/commits/commits.h"
 #include "stage.h"
+#include "src/sbx/stage/past/past.h"
 #include "src/sbx/stage/screen/stage_screen.h"
 
 static const struct opt_def opts[] = {
@@ -34,6 +35,7 @@ static int use_screen(struct stage_view *v, struct problem *p)
 
 	if (r <= 0)
 		return r;
+	past_checkpoint(v->sandbox);
 	r = stage_view_apply(v, show_skipped, &done, p);
 	if (r < 0)
 		return r;

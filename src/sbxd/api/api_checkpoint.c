@@ -9,10 +9,12 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
+#include "src/sbxd/keepers/keepers.h"
 #include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/paths.h"
@@ -43,11 +45,14 @@ static uint64_t bytes_of(const char *id, const unsigned layer[TEMPLATE_N_DISKS])
 	return bytes;
 }
 
-static int add_checkpoint(
-	const char *id, const struct keeper_frozen *f, struct checkpoint *ret, struct err *err)
+static int add_checkpoint(const char *id, const struct keeper_frozen *f, bool is_auto,
+	struct checkpoint *ret, struct err *err)
 {
 	struct checkpoints list;
-	struct checkpoint c = {.time_ms = clock_wall_ms(), .seq = f->seq, .pause_ms = f->pause_ms};
+	struct checkpoint c = {.time_ms = clock_wall_ms(),
+		.seq = f->seq,
+		.pause_ms = f->pause_ms,
+		.is_auto = is_auto};
 	int r = checkpoints_load(id, &list, err);
 
 	if (r < 0)
@@ -83,12 +88,17 @@ static void fail_frozen(struct sbxd *d, struct conn *c, const struct keeper_froz
 void api_checkpoint_frozen(
 	struct sbxd *d, const struct keeper *k, struct conn *c, const struct keeper_frozen *f)
 {
+	bool is_auto = strcmp(f->label, k->autosave.label) == 0;
 	struct checkpoint new = {0};
 	struct err err = {0};
-	int r = f->code < 0 ? 0 : add_checkpoint(k->id, f, &new, &err);
+	int r = f->code < 0 ? 0 : add_checkpoint(k->id, f, is_auto, &new, &err);
 
 	if (r < 0)
 		log_warn("cannot list checkpoint '%s': %s", f->label, err_text(&err, r));
+	if (is_auto && f->code < 0)
+		autosave_failed(d, k->id, f->text[0] ? f->text : strerror(-f->code));
+	else if (is_auto)
+		autosave_trim(d, k->id);
 	if (!c || c->wait != wait_checkpoint)
 		return;
 	if (f->code < 0)
@@ -132,19 +142,24 @@ void api_checkpoint(struct sbxd *d, struct conn *c, const struct api_request *re
 	AUTO_ROW struct store_row row = {0};
 	struct checkpoints list;
 	struct err err = {0};
+	bool is_auto = false;
 	struct keeper *k;
-	int r = api_decode_label(c->http.body, label, sizeof(label), &err);
+	int r = api_decode_checkpoint(c->http.body, label, sizeof(label), &is_auto, &err);
 
 	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
 		return;
 	k = keeper_find(d, row.spec.id);
 	if (!is_ready(d, c, k))
 		return;
+	if (is_auto)
+		checkpoints_auto_label(clock_wall_ms(), label);
 	r = checkpoints_load(row.spec.id, &list, &err);
 	if (r == 0)
 		r = choose_label(&list, label, &err);
 	if (!api_succeeded(d, c, r, &err))
 		return;
+	if (is_auto)
+		(void)snprintf(k->autosave.label, sizeof(k->autosave.label), "%s", label);
 	templates_pin_row(d, &row.spec);
 	c->ask_id = keeper_next_ask(d);
 	if (keeper_ask_freeze(k->sock, c->ask_id, label) < 0)
@@ -208,8 +223,7 @@ static int remove_checkpoint(struct sbxd *d, const struct spec *spec, const char
 	r = journal_append(d, &e, err);
 	if (r < 0)
 		return r;
-	memmove(c, c + 1, (size_t)(list->v + list->n - (c + 1)) * sizeof(*c));
-	list->n--;
+	checkpoints_remove(list, c);
 	return checkpoints_save(spec->id, list, err);
 }
 

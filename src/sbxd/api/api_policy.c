@@ -191,6 +191,7 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 void api_reload(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	keep_look(d);
+	autosave_look_all(d);
 	reload_reply(d, c, 200, json_object(), NULL);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
@@ -46,9 +47,11 @@ static bool take_layers(const json_t *o, unsigned ret[TEMPLATE_N_DISKS])
 static bool take_checkpoint(const json_t *o, struct checkpoint *ret)
 {
 	const char *label = json_string_value(json_object_get(o, "label"));
-	bool ok = label && checkpoints_is_label(label) &&
+	const json_t *is_auto = json_object_get(o, "auto"); /* absent: written by an older sbxd */
+	bool ok = (!is_auto || json_is_boolean(is_auto)) && label && checkpoints_is_label(label) &&
 		  str_copy(ret->label, sizeof(ret->label), label) == 0;
 
+	ret->is_auto = json_is_true(is_auto);
 	ok = ok && take_number(o, "created_at", INT64_MAX, &ret->time_ms) &&
 	     take_number(o, "seq", INT64_MAX, &ret->seq) &&
 	     take_number(o, "bytes", INT64_MAX, &ret->bytes) &&
@@ -120,9 +123,10 @@ static json_t *layers_json(const unsigned layer[TEMPLATE_N_DISKS])
 
 json_t *checkpoints_to_json(const struct checkpoint *c)
 {
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:o}", "label", c->label, "created_at",
-		(json_int_t)c->time_ms, "seq", (json_int_t)c->seq, "bytes", (json_int_t)c->bytes,
-		"pause_ms", (json_int_t)c->pause_ms, "layers", layers_json(c->layer));
+	return json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:o}", "label", c->label, "auto", c->is_auto,
+		"created_at", (json_int_t)c->time_ms, "seq", (json_int_t)c->seq, "bytes",
+		(json_int_t)c->bytes, "pause_ms", (json_int_t)c->pause_ms, "layers",
+		layers_json(c->layer));
 }
 
 static json_t *list_json(const struct checkpoint *v, size_t n)
@@ -161,6 +165,35 @@ struct checkpoint *checkpoints_find(struct checkpoints *l, const char *label)
 		if (strcmp(l->v[i].label, label) == 0)
 			return &l->v[i];
 	return NULL;
+}
+
+void checkpoints_remove(struct checkpoints *l, struct checkpoint *c)
+{
+	memmove(c, c + 1, (size_t)(l->v + l->n - (c + 1)) * sizeof(*c));
+	l->n--;
+}
+
+void checkpoints_auto_label(uint64_t time_ms, char ret[CHECKPOINTS_MAX_LABEL + 1])
+{
+	time_t t = (time_t)(time_ms / 1000);
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) ||
+		!strftime(ret, CHECKPOINTS_MAX_LABEL + 1, "auto-%Y%m%d-%H%M%S", &tm))
+		ret[0] = '\0';
+}
+
+struct checkpoint *checkpoints_over(struct checkpoints *l, uint64_t keep)
+{
+	struct checkpoint *oldest = NULL;
+	uint64_t n = 0;
+
+	for (size_t i = l->n; i-- > 0;)
+		if (l->v[i].is_auto) {
+			oldest = &l->v[i];
+			n++;
+		}
+	return keep && n > keep ? oldest : NULL;
 }
 
 void checkpoints_next_label(struct checkpoints *l, char ret[CHECKPOINTS_MAX_LABEL + 1])

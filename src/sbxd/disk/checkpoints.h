@@ -28,6 +28,7 @@ struct checkpoint {
 	uint64_t bytes;	   /* of the layers that it made */
 	uint64_t pause_ms; /* of the guest */
 	unsigned layer[TEMPLATE_N_DISKS];
+	bool is_auto; /* created by a setting, and removed by checkpoint.keep */
 };
 
 struct checkpoints {
@@ -51,8 +52,13 @@ json_t *checkpoints_encode(const struct checkpoints *l);
 bool checkpoints_decode(const json_t *o, struct checkpoints *ret);
 /* NULL if there is none. */
 struct checkpoint *checkpoints_find(struct checkpoints *l, const char *label);
+void checkpoints_remove(struct checkpoints *l, struct checkpoint *c);
 /* The first unused of c1, c2 ... */
 void checkpoints_next_label(struct checkpoints *l, char ret[CHECKPOINTS_MAX_LABEL + 1]);
+/* auto-YYYYMMDD-HHMMSS, in UTC. */
+void checkpoints_auto_label(uint64_t time_ms, char ret[CHECKPOINTS_MAX_LABEL + 1]);
+/* The oldest automatic checkpoint, if there are more than `keep` (0: no limit); else NULL. */
+struct checkpoint *checkpoints_over(struct checkpoints *l, uint64_t keep);
 /* Whether a layer and the next one may become one file: no checkpoint and no undo needs the state
  * between them. */
 bool checkpoints_may_merge(const struct checkpoints *l, enum template_disk disk, unsigned number);

@@ -160,16 +160,23 @@ static int take_label(const json_t *o, char *ret, size_t size, struct err *err)
 	return 0;
 }
 
-int api_decode_label(struct slice body, char *ret, size_t size, struct err *err)
+int api_decode_checkpoint(
+	struct slice body, char *ret, size_t size, bool *ret_auto, struct err *err)
 {
-	static const char *const allowed[] = {"label", NULL};
+	static const char *const allowed[] = {"label", "auto", NULL};
 	json_auto_t *o = NULL;
 	int r;
 
 	if (!body.n)
 		return 0;
 	r = api_body_load(body, allowed, &o, err);
-	return r < 0 ? r : take_label(o, ret, size, err);
+	if (r == 0)
+		r = take_label(o, ret, size, err);
+	if (r == 0)
+		r = take_bool(o, "auto", ret_auto, err);
+	if (r == 0 && *ret_auto && ret[0])
+		r = err_set(err, -EINVAL, "label and auto are mutually exclusive");
+	return r;
 }
 
 int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err)

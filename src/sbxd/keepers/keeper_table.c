@@ -3,6 +3,7 @@
  * follows from a slot. */
 #include "keepers_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include "src/sbxd/hands/hands.h"
@@ -32,9 +33,17 @@ static uint32_t index_of(struct sbxd *d, const struct keeper *k)
 	return (uint32_t)(k - d->keepers->slot);
 }
 
-static struct loop_key key_of(struct sbxd *d, const struct keeper *k, enum sbxd_ev kind)
+struct loop_key keeper_key(struct sbxd *d, const struct keeper *k, enum sbxd_ev kind)
 {
 	return (struct loop_key){.kind = (uint8_t)kind, .gen = k->gen, .idx = index_of(d, k)};
+}
+
+struct keeper *keeper_at(struct sbxd *d, struct loop_key key)
+{
+	struct keeper *k = &d->keepers->slot[key.idx];
+
+	assert(key.idx < KEEPER_MAX);
+	return k->used && k->gen == key.gen ? k : NULL;
 }
 
 struct keeper *keeper_find_any(struct sbxd *d, const char *id)
@@ -98,6 +107,7 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	fd_close(&k->pidfd);
 	fd_close(&k->qemu_pidfd);
 	loop_timer_clear(&d->loop, &k->timer);
+	loop_timer_clear(&d->loop, &k->autosave.timer);
 	free(k->ports);
 	hands_sweep(); /* processes that a killed keeper left behind */
 	*k = (struct keeper){
@@ -113,7 +123,7 @@ void keepers_done(struct sbxd *d)
 
 int keeper_watch_exit(struct sbxd *d, struct keeper *k)
 {
-	return loop_add(&d->loop, k->pidfd, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER_EXIT));
+	return loop_add(&d->loop, k->pidfd, EPOLLIN, keeper_key(d, k, SBXD_EV_KEEPER_EXIT));
 }
 
 int keeper_watch_channel(struct sbxd *d, struct keeper *k)
@@ -122,7 +132,7 @@ int keeper_watch_channel(struct sbxd *d, struct keeper *k)
 
 	(void)snprintf(label, sizeof(label), "of %s ", k->id);
 	ipc_trace(k->sock, &keeper_chan, KEEPER_FROM_SBXD, label);
-	return loop_add(&d->loop, k->sock, EPOLLIN, key_of(d, k, SBXD_EV_KEEPER));
+	return loop_add(&d->loop, k->sock, EPOLLIN, keeper_key(d, k, SBXD_EV_KEEPER));
 }
 
 void keeper_set_timer(struct sbxd *d, struct keeper *k)
@@ -135,7 +145,7 @@ void keeper_set_timer(struct sbxd *d, struct keeper *k)
 		at_ms = at_ms ? MIN(at_ms, retry) : retry;
 	}
 	if (at_ms)
-		loop_timer_set(&d->loop, &k->timer, at_ms, key_of(d, k, SBXD_EV_KEEPER_TIMER));
+		loop_timer_set(&d->loop, &k->timer, at_ms, keeper_key(d, k, SBXD_EV_KEEPER_TIMER));
 }
 
 bool keeper_is_owned(const struct keeper *k)

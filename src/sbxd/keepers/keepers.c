@@ -2,7 +2,6 @@
 /* The events of keepers: messages, exits and timers. */
 #include "keepers_internal.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +47,7 @@ static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 	if (keeper_is_pooled(k)) {
 		pool_on_state(d, k);
 	} else if (changed) {
+		autosave_look(d, k->id);
 		d->keepers->ops->on_change(d, k->id);
 		conns_wake(d, k->id);
 	}
@@ -179,23 +179,15 @@ static bool read_one(struct sbxd *d, struct keeper *k)
 	return k->sock >= 0;
 }
 
-static struct keeper *slot_at(struct sbxd *d, struct loop_key key)
-{
-	struct keeper *k = &d->keepers->slot[key.idx];
-
-	assert(key.idx < KEEPER_MAX);
-	return k->used && k->gen == key.gen ? k : NULL;
-}
-
 /* Returns NULL if the slot was freed meanwhile. */
 static struct keeper *read_messages(struct sbxd *d, struct loop_key key)
 {
-	struct keeper *k = slot_at(d, key);
+	struct keeper *k = keeper_at(d, key);
 
 	for (int i = 0; k && k->sock >= 0 && i < KEEPER_BURST; i++)
 		if (!read_one(d, k))
 			break;
-	return slot_at(d, key);
+	return keeper_at(d, key);
 }
 
 void keeper_on_message(struct sbxd *d, const struct loop_event *ev)
@@ -226,7 +218,7 @@ void keeper_on_exit(struct sbxd *d, const struct loop_event *ev)
 
 void keeper_on_timer(struct sbxd *d, const struct loop_event *ev)
 {
-	struct keeper *k = slot_at(d, ev->key);
+	struct keeper *k = keeper_at(d, ev->key);
 	uint64_t now = clock_mono_ms();
 
 	if (!k)

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "autosave.h"
 #include "pool.h"
 #include "ports.h"
 #include "reload.h"
@@ -57,6 +58,11 @@ struct keeper {
 	uint64_t vault_given_ms;    /* when it got the last one */
 	struct pool_seat pool;
 	struct loop_timer timer;
+	struct {
+		struct loop_timer timer; /* of checkpoint.every */
+		bool is_seen;		 /* the timer was set, if the setting is */
+		char label[KEEPER_MAX_LABEL];
+	} autosave; /* the last automatic checkpoint that was requested: see autosave.h */
 };
 
 /* Callbacks for keepers. `ask` is the number of the request (keeper_next_ask). */
@@ -91,6 +97,9 @@ void keeper_on_message(struct sbxd *d, const struct loop_event *ev);
 void keeper_on_exit(struct sbxd *d, const struct loop_event *ev);
 void keeper_on_timer(struct sbxd *d, const struct loop_event *ev);
 
+/* The key of an event of this keeper, and the keeper of an event; NULL if it has exited. */
+struct loop_key keeper_key(struct sbxd *d, const struct keeper *k, enum sbxd_ev kind);
+struct keeper *keeper_at(struct sbxd *d, struct loop_key key);
 /* Not an unclaimed one of the pool. */
 struct keeper *keeper_find(struct sbxd *d, const char *id);
 bool keeper_is_pooled(const struct keeper *k);
