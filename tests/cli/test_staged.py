@@ -249,6 +249,38 @@ def test_an_apply_does_not_depend_on_its_checkpoint(inst):
     assert "Applied 3 changes" in p.stderr
 
 
+def test_a_rewind_forgets_the_review(inst):
+    """What was reviewed before it is not what the sandbox has."""
+    create(inst)
+    inst.sbx("checkpoint", "demo", "c1", check=0)
+    send(inst, *CHANGES)
+    before = tree(inst.work)
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("rewind", "demo", "--to", "c1", "--dry-run", check=0)
+    at, = (inst.root / "state").rglob("sandboxes/*/stage")
+    assert (at / "bundle").exists()
+    inst.sbx("rewind", "demo", "--to", "c1", check=0)
+    p = inst.sbx("apply", "--all", "-y", "demo", check=1)
+    assert "were not reviewed" in p.stderr and "try: sbx review demo" in p.stderr, p.stderr
+    assert tree(inst.work) == before and not (at / "bundle").exists()
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("rewind", "demo", "--undo", check=0)
+    assert not (at / "bundle").exists()
+
+
+def test_a_rewind_waits_for_an_interrupted_apply(inst):
+    create(inst)
+    inst.sbx("checkpoint", "demo", "c1", check=0)
+    send(inst, *CHANGES)
+    inst.sbx("review", "--list", "demo", check=0)
+    inst.sbx("apply", "--plain", "-y", "demo", check=0)
+    at, = (inst.root / "state").rglob("sandboxes/*/stage")
+    (at / "undo/1/done").unlink()
+    p = inst.sbx("rewind", "demo", "--to", "c1", check=1)
+    assert "an apply to the workspace of sandbox 'demo' was interrupted" in p.stderr
+    assert inst.sbx("ls", "--json", check=0).stdout.count('"running"') == 1, "it was stopped"
+
+
 def test_the_list_of_a_rewind_is_complete_for_a_recorded_run(inst):
     """The user's part is done by the commands; the sandbox has another name in between."""
     create(inst)

@@ -260,6 +260,62 @@ def test_forks_are_somebody_else_and_change_only_themselves(own, first):
         box.rm()
 
 
+# -- staged workspaces ---------------------------------------------------------------------------
+
+def review(env, name):
+    return env.sbx("review", "--list", name, timeout=150).stdout
+
+
+def files_with(folder, text):
+    """The files of the sandbox on the host that have this text; a rewind keeps those set aside."""
+    return sorted(p.name for p in folder.rglob("*")
+                  if p.is_file() and ".aside." not in p.name and text.encode() in p.read_bytes())
+
+
+def test_a_rewind_takes_back_staged_changes_and_forks_have_their_own(own):
+    folder = own.make_folder("repo")
+    (folder / "a.txt").write_text("one\n")
+    (folder / "b.txt").write_text("b\n")
+    box = own.create("staged", folder, flags=["--staged"])
+    box.guest(f"cd '{folder}' && echo two >>a.txt && echo early >early", user="agent")
+    own.sbx("checkpoint", "staged", "c1", timeout=120)
+    at_checkpoint = review(own, "staged")
+    assert "  plain        changed  a.txt\n" in at_checkpoint
+    assert "  plain        new      early\n" in at_checkpoint
+
+    canary = secrets.token_hex(20)
+    half = len(canary) // 2
+    box.guest(f"cd '{folder}' && printf '%s%s\\n' {canary[:half]} {canary[half:]} >canary && "
+              "cat canary >>a.txt && rm b.txt early && sync", user="agent")
+    later = review(own, "staged")
+    assert "new      canary" in later and "deleted  b.txt" in later and "early" not in later
+    found = files_with(box.state, canary)
+    assert "root.qcow2" in found and len(found) > 1, "the search does not find disk and review"
+
+    own.sbx("rewind", "staged", "--to", "c1", timeout=240)
+    # the review of before the rewind is not what is applied now
+    p = own.sbx("apply", "--all", "--yes", "staged", check=False, timeout=150)
+    assert p.returncode != 0 and "were not reviewed" in p.stderr, p.stderr
+    assert (folder / "a.txt").read_text() == "one\n" and not (folder / "canary").exists()
+    assert files_with(box.state, canary) == []
+    assert review(own, "staged") == at_checkpoint
+    assert box.guest(f"cd '{folder}' && cat a.txt b.txt early") == "one\ntwo\nb\nearly"
+
+    own.sbx("fork", "staged", "try", timeout=300)
+    other = Sandbox(own, "try")
+    assert review(own, "try") == at_checkpoint.replace("staged", "try")
+    other.guest(f"cd '{folder}' && echo fork >fork", user="agent")
+    box.guest(f"cd '{folder}' && echo source >source", user="agent")
+    of_fork, of_source = review(own, "try"), review(own, "staged")
+    assert "new      fork\n" in of_fork and "source" not in of_fork
+    assert "new      source\n" in of_source and "fork" not in of_source
+    own.sbx("apply", "--plain", "--yes", "try", timeout=120)
+    assert (folder / "fork").read_text() == "fork\n" and not (folder / "source").exists()
+    assert "new      source\n" in review(own, "staged")
+    for one in (other, box):
+        own.sbx("rm", "-f", "--discard", one.name, timeout=60)
+
+
 def git(env, folder, *args):
     return subprocess.run(["git", "-C", folder, "-c", "user.name=u", "-c", "user.email=u@e.test",
                            *args], env=env.env, capture_output=True, timeout=120, text=True,

@@ -6,6 +6,7 @@
 
 #include "lasting.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
@@ -13,6 +14,7 @@
 #include "moved.h"
 #include "rewind.h"
 #include "src/sbx/audit/audit.h"
+#include "src/sbx/stage/stage.h"
 
 #define REWIND_MS 30000
 
@@ -263,6 +265,7 @@ static void say_done(const char *ref, const struct target *t)
 static int rewind_to(struct opts *o, const char *ref, struct problem *p)
 {
 	AUTO_JSON json_t *sandbox = NULL, *answer = NULL;
+	AUTO_CLOSE int lock = -1;
 	struct target t = {0};
 	int r = sandbox_get(ref, &sandbox, p);
 
@@ -272,6 +275,8 @@ static int rewind_to(struct opts *o, const char *ref, struct problem *p)
 		r = opts_has(o, "undo") ? find_undo(answer, ref, &t, p)
 					: find_checkpoint(json_object_get(answer, "checkpoints"),
 						  opts_value(o, "to"), ref, &t, p);
+	if (r == 0 && !opts_has(o, "dry-run"))
+		r = stage_begin_rewind(sandbox, &lock, p);
 	if (r == 0 && !opts_has(o, "dry-run"))
 		r = stop_sandbox(ref, p);
 	if (r < 0)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
 #include "pull.h"
@@ -79,6 +80,26 @@ int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p)
 			"sandbox '%s' has %zu staged change%s that %s not applied", name, n,
 			n == 1 ? "" : "s", n == 1 ? "was" : "were");
 	return r < 0 ? problem_hint(p, r, "sbx rm --discard %s%s", ask ? "" : "--force ", name) : 0;
+}
+
+int stage_begin_rewind(const json_t *sandbox, int *ret_lock, struct problem *p)
+{
+	AUTO_AREA struct area a = {.lock = -1};
+	AUTO_FREE char *bundle = NULL;
+	int r;
+
+	*ret_lock = -1;
+	if (!json_is_true(json_object_get(sandbox, "staged")))
+		return 0;
+	r = area_open(&a, api_str(sandbox, "id"), p);
+	if (r == 0)
+		r = area_require_finished(&a, p);
+	if (r < 0)
+		return r;
+	bundle = area_path(&a, "bundle");
+	area_remove(bundle);
+	*ret_lock = TAKE_FD(a.lock);
+	return 0;
 }
 
 static int count_changes(const char *name, size_t *ret_n, size_t *ret_runs)

@@ -17,6 +17,10 @@
 /* Before a sandbox is removed: asks the user about changes that were not applied; `ask` false, or
  * without a terminal, they are an error. 0 without such changes. */
 int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p) MUST_CHECK;
+/* Before a rewind: removes the bundle of the last review, whose changes the sandbox will not have.
+ * -EBUSY if an apply was not finished. *ret_lock: no review or apply starts until the caller closes
+ * it; -1 if the sandbox is not staged. */
+int stage_begin_rewind(const json_t *sandbox, int *ret_lock, struct problem *p) MUST_CHECK;
 /* A line at the end of a session; on a terminal also without changes. */
 void stage_note(const json_t *sandbox);
 
