@@ -164,9 +164,10 @@ static int run_selftest(struct keeper *k)
 
 struct options {
 	const char *id;
-	const char *state; /* its installation, for readers of the process list */
-	const char *jail;  /* the program whose system call list is tested */
-	bool selftest, cold, make_image, pool;
+	const char *state;	   /* its installation, for readers of the process list */
+	const char *jail;	   /* the program whose system call list is tested */
+	const char *root, *docker; /* layers to merge */
+	bool selftest, cold, make_image, pool, merge;
 	struct make_options make;
 };
 
@@ -178,7 +179,9 @@ static struct options parse_options(int argc, char **argv)
 		{"cpus", required_argument, NULL, 'c'}, {"memory", required_argument, NULL, 'm'},
 		{"accel", required_argument, NULL, 'a'}, {"disk", required_argument, NULL, 'd'},
 		{"pool", no_argument, NULL, 'P'}, {"jail-selftest", required_argument, NULL, 'j'},
-		{"state", required_argument, NULL, 'S'}, {0}};
+		{"state", required_argument, NULL, 'S'}, {"merge", no_argument, NULL, 'G'},
+		{"root", required_argument, NULL, 'r'}, {"docker", required_argument, NULL, 'k'},
+		{0}};
 	struct options o = {0};
 	int c;
 
@@ -199,13 +202,19 @@ static struct options parse_options(int argc, char **argv)
 			o.jail = optarg;
 		else if (c == 'S')
 			o.state = optarg;
+		else if (c == 'r')
+			o.root = optarg;
+		else if (c == 'k')
+			o.docker = optarg;
 		o.selftest |= c == 's';
+		o.merge |= c == 'G';
 		o.cold |= c == 'C';
 		o.make_image |= c == 'M';
 		o.pool |= c == 'P';
 	}
 	if (!o.selftest && !o.jail && !o.make_image && (!o.id || !spec_is_id(o.id)))
 		die("usage: sbx-keeper --id ID [--state=DIR] [--cold | --pool] (started by sbxd), "
+		    "sbx-keeper --merge --id ID [--root N,...] [--docker N,...], "
 		    "sbx-keeper --selftest, sbx-keeper --jail-selftest PROGRAM "
 		    "or sbx-keeper --make-image [--template NAME] [--cpus N] [--memory BYTES] "
 		    "[--disk BYTES]");
@@ -246,6 +255,8 @@ int main(int argc, char **argv)
 		return run_selftest(&k);
 	raise_file_limit();
 	forbid_core();
+	if (o.merge)
+		return merge_main(o.id, o.root, o.docker);
 	if (o.make_image) {
 		open_loop(&k);
 		return make_main(&k, &o.make);

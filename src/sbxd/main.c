@@ -37,6 +37,7 @@ static struct {
 	struct rulebook rulebook;
 	struct wipes wipes;
 	struct images images;
+	struct merges merges;
 	struct keepers keepers;
 	struct pool pool;
 	struct vault_link vault;
@@ -49,6 +50,7 @@ static struct sbxd sbxd = {
 	.rulebook = &parts.rulebook,
 	.wipes = &parts.wipes,
 	.images = &parts.images,
+	.merges = &parts.merges,
 	.keepers = &parts.keepers,
 	.pool = &parts.pool,
 	.vault = &parts.vault,
@@ -172,6 +174,7 @@ static void set_up(struct sbxd *d)
 	wipes_init(d->wipes);
 	vault_link_init(d->vault);
 	images_init(d->images, pool_on_image);
+	merges_init(d->merges);
 	keep_init(d->keep);
 	check_folders();
 	d->lock_fd = listen_lock(&err);
@@ -261,6 +264,8 @@ static const struct {
 	[SBXD_EV_KEEP] = {keep_on_exit},
 	[SBXD_EV_KEEP_TIMER] = {keep_on_timer},
 	[SBXD_EV_AUTOSAVE] = {.run_event = autosave_on_timer},
+	[SBXD_EV_MERGES] = {merges_on_exit},
+	[SBXD_EV_MERGES_TIMER] = {merges_on_timer},
 	[SBXD_EV_SPAWNER] = {on_spawner_end},
 	[SBXD_EV_DRAIN_TIMER] = {on_drain_timer},
 };
@@ -311,6 +316,7 @@ static void sbxd_done(struct sbxd *d)
 	pool_done(d);
 	vault_link_done(d);
 	images_done(d);
+	merges_done(d);
 	keep_done(d);
 	keepers_done(d);
 	wipes_done(d);

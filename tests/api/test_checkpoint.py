@@ -402,3 +402,69 @@ def test_a_list_of_an_earlier_version_has_no_automatic_checkpoint(d):
     d.run("demo")
     (folder(d, "demo") / "checkpoints").write_text(json.dumps({"checkpoints": [ENTRY]}))
     assert listed(d, "demo") == [{**ENTRY, "auto": False}]
+
+
+# -- merges of stopped sandboxes ------------------------------------------------------------------
+
+def merges(d, name):
+    path = folder(d, name) / "merges"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def make_layers(d, mode=None):
+    """A running sandbox with five layers, of which checkpoints need 2 and 4."""
+    d.run("demo", mode)
+    for n in range(5):
+        if n in (1, 3):
+            checkpoint(d, "demo", label=f"l{n}")
+        else:
+            ok(d.call("POST", "/v1/sandboxes/demo/freeze"))
+
+
+def test_layers_that_no_checkpoint_needs_are_merged_after_a_stop(d):
+    make_layers(d)
+    time.sleep(4)
+    assert merges(d, "demo") == [], "the sandbox is running"
+    stop(d, "demo")
+    wait_for(lambda: merges(d, "demo"))
+    assert merges(d, "demo") == ["root 1,3 docker 1,3"]
+
+
+def test_a_sandbox_without_such_layers_is_left_alone(two):
+    time.sleep(4)
+    assert merges(two, "demo") == []
+
+
+def test_a_merge_is_killed_before_the_disks_are_used(d):
+    make_layers(d, "merge-hang")
+    for act in (
+            lambda: d.call("POST", "/v1/sandboxes/demo/start")[0] == 202,
+            lambda: d.call("POST", "/v1/sandboxes/demo/freeze")[0] == 200,
+            lambda: remove(d, "demo", "l3")[0] == 200,
+            lambda: rewind(d, "demo", label="l1")[0] == 204):
+        n = len(merges(d, "demo"))
+        if d.get("demo")["status"] != "running":
+            assert d.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+            d.wait_status("demo", "running")
+        stop(d, "demo")
+        wait_for(lambda n=n: len(merges(d, "demo")) == n + 1)
+        began = time.monotonic()
+        assert act()
+        assert time.monotonic() - began < 60
+    assert d.call("DELETE", "/v1/sandboxes/demo?force=1")[0] == 204
+
+
+def test_a_failed_merge_is_logged_and_the_sandbox_starts(d):
+    make_layers(d, "merge-fail")
+    stop(d, "demo")
+    wait_for(lambda: "cannot merge layers of" in d.log_text())
+    assert d.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+    d.wait_status("demo", "running")
+
+
+def test_disks_between_two_states_are_not_merged(d):
+    make_layers(d)
+    (folder(d, "demo") / "rewind").write_text("{}")
+    stop(d, "demo")
+    time.sleep(4)
+    assert merges(d, "demo") == []

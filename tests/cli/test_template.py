@@ -2,6 +2,7 @@
 """Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks
 that qemu-img made."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 from conftest import SBX, Installation, on_terminal
 
 MIB = 1 << 20
+KEEPER = os.environ["SBX_TEST_REAL_KEEPER"]
 
 
 def store(inst):
@@ -500,6 +502,36 @@ def test_a_removed_checkpoint_frees_a_layer_and_changes_no_content(deep):
     assert content(deep, deep.folder, "root", "root.3.qcow2", "root.qcow2") == before["root"][4]
     left = sorted(p.name for p in deep.folder.iterdir() if "qcow2" in p.name)
     assert left == ["docker.3.qcow2", "docker.qcow2", "root.3.qcow2", "root.qcow2"]
+
+
+def merge(inst, root="", docker=""):
+    """What sbxd starts after the sandbox has stopped."""
+    return subprocess.run(
+        [KEEPER, "--merge", f"--state={inst.root}/state/sbx", "--id", inst.folder.name, "--root",
+         root, "--docker", docker], env=inst.env, capture_output=True, text=True, timeout=120)
+
+
+def test_the_merge_after_a_stop_changes_no_content(deep):
+    before = {disk: content(deep, deep.folder, disk, *chain(deep, disk))
+              for disk in ("root", "docker")}
+    top = os.stat(deep.folder / "root.qcow2")
+    p = merge(deep, "1,2", "2")
+    assert p.returncode == 0, p.stderr
+    assert chain(deep, "root") == ["root.3.qcow2", "root.qcow2"]
+    assert chain(deep, "docker") == ["docker.1.qcow2", "docker.3.qcow2", "docker.qcow2"]
+    for disk in ("root", "docker"):
+        assert content(deep, deep.folder, disk, *chain(deep, disk)) == before[disk]
+    now = os.stat(deep.folder / "root.qcow2")
+    assert (now.st_mtime_ns, now.st_size) == (top.st_mtime_ns, top.st_size), "of a suspend"
+
+
+def test_a_merge_needs_the_lock_and_a_valid_list(deep):
+    for bad in ("x", "1;2", "0", "10000", "-1"):
+        assert "invalid list of layers" in merge(deep, bad).stderr
+    with open(deep.folder / "lock", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        assert merge(deep, "1").returncode == 75
+    assert len(chain(deep, "root")) == 4
 
 
 def test_a_merge_that_fails_changes_no_disk(deep):

@@ -3,8 +3,8 @@
  * machine - qemu, virtiofsd and the disks.
  *
  * How      vm.c starts and ends both; accel.c chooses the accelerator; crowd.c limits the files
- *          that virtiofsd holds open; guard.c records what the guard of the share denied. Events of
- *          qemu go up through life_ops.vm_event.
+ *          that virtiofsd holds open; guard.c records what the guard of the share denied; merge.c
+ *          merges layers of a stopped sandbox. Events of qemu go up through life_ops.vm_event.
  * Trust    qemu's messages are bounded and cleaned by lib/vm/vmm.
  */
 #pragma once
@@ -14,6 +14,7 @@
 #include "crowd.h"
 #include "disks.h"
 #include "guard.h"
+#include "merge.h"
 #include "lib/vm/vmm/image/image.h"
 
 /* vm.c: qemu and virtiofsd. */

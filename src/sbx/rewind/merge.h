@@ -2,10 +2,8 @@
 /*
  * merge - merges layers of a stopped sandbox's disks after a checkpoint was removed.
  *
- * How      For each number that sbxd reports, the layer and the next one become one new file, which
- *          replaces the next one; then the layer is removed. Each state in between has the same
- *          content, so a kill leaves complete disks. The old files are only read: a template may
- *          have them too.
+ * How      For each number that sbxd reports, lib/vm/template/layers_merge.h merges the layer and
+ *          the next one.
  * Trust    The reply of sbxd. qemu-img runs in a jail.
  * Limits   Holds the lock of the sandbox: it cannot start meanwhile. LAYERS_MAX layers.
  * See      proto/PROTOCOL.api, tests/cli/test_template.py

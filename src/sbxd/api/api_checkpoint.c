@@ -193,11 +193,9 @@ static json_t *mergeable_layers(const char *dir, const struct checkpoints *list)
 		json_t *numbers = json_array();
 		struct layers l;
 
-		if (layers_find(dir, i, &l) < 0)
-			l.n = 0;
-		for (size_t k = 0; k + 1 < l.n; k++)
-			if (checkpoints_may_merge(list, i, l.number[k]))
-				json_array_append_new(numbers, json_integer(l.number[k]));
+		merges_find(dir, list, i, &l);
+		for (size_t k = 0; k < l.n; k++)
+			json_array_append_new(numbers, json_integer(l.number[k]));
 		json_object_set_new(o, template_disk_name(i), numbers);
 	}
 	return o;
@@ -243,6 +241,7 @@ void api_checkpoint_rm(struct sbxd *d, struct conn *c, const struct api_request 
 		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
 		return;
 	}
+	merges_stop(d, row.spec.id);
 	r = remove_checkpoint(d, &row.spec, req->label, &list, &err);
 	if (r == -ENOENT) {
 		api_fail(d, c, 404, "not-found", err.text, hint);
@@ -285,6 +284,7 @@ void api_rewind(struct sbxd *d, struct conn *c, const struct api_request *req)
 		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
 		return;
 	}
+	merges_stop(d, row.spec.id);
 	r = rewind_stopped(d, &row.spec, label[0] ? label : NULL, &err);
 	if (r == -ENOENT) {
 		hint = xasprintf("sbx checkpoint --ls %s", row.spec.name);

@@ -52,6 +52,7 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 {
 	int r;
 
+	merges_stop(d, spec->id);
 	templates_pin_row(d, spec);
 	r = choose_accel(wish, spec, err);
 	if (!cold)

@@ -190,6 +190,7 @@ void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
 		freeze_running(d, c, k);
 		return;
 	}
+	merges_stop(d, row.spec.id);
 	r = freeze_stopped(row.spec.id, layers, &err);
 	if (api_succeeded(d, c, r, &err))
 		reply_layers(d, c, row.spec.id, layers, false);

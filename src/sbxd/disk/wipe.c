@@ -16,6 +16,7 @@
 #include "lib/os/program/run_places.h"
 #include "lib/vm/store/store.h"
 #include "src/sbxd/http/http.h"
+#include "merges.h"
 #include "templates.h"
 
 static int empty_folder(int at, const char *name, int depth);
@@ -159,6 +160,7 @@ static void run_next(struct sbxd *d)
 
 void wipe_start(struct sbxd *d, const char *id)
 {
+	merges_stop(d, id);
 	for (size_t i = 0; i < WIPE_MAX; i++) {
 		struct wipe *w = &d->wipes->slot[i];
 

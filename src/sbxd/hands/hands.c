@@ -70,6 +70,23 @@ int hands_maker(
 	return ask_child(m, ret, err);
 }
 
+int hands_merger(const char *id, const struct layers layers[TEMPLATE_N_DISKS], int log_fd,
+	struct hands_child *ret, struct err *err)
+{
+	struct worker_msg *m = worker_question(HANDS_MERGER);
+	struct wr w = body_of(m);
+
+	wr_cstr(&w, id);
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
+		wr_u8(&w, (uint8_t)layers[i].n);
+		for (size_t k = 0; k < layers[i].n; k++)
+			wr_u16(&w, (uint16_t)layers[i].number[k]);
+	}
+	m->n = w.n;
+	m->fds[m->n_fds++] = log_fd;
+	return ask_child(m, ret, err);
+}
+
 int hands_vault(int listener, int channel, int log_fd, struct hands_child *ret, struct err *err)
 {
 	struct worker_msg *m = worker_question(HANDS_VAULT);

@@ -26,6 +26,7 @@
 #include "child.h"
 #include "src/sbxd/state/state.h"
 #include "lib/rules/spec/spec.h"
+#include "lib/vm/template/layers.h"
 
 enum hands_way { HANDS_WARM, HANDS_COLD, HANDS_POOL, HANDS_N_WAYS };
 
@@ -60,6 +61,9 @@ int hands_keeper(const char *id, enum hands_way way, int channel, int log_fd,
 /* Starts sbx-keeper to create a snapshot. */
 int hands_maker(const struct hands_image *w, int log_fd, struct hands_child *ret,
 	struct err *err) MUST_CHECK;
+/* sbx-keeper that merges these layers of a stopped sandbox with the next ones. */
+int hands_merger(const char *id, const struct layers layers[TEMPLATE_N_DISKS], int log_fd,
+	struct hands_child *ret, struct err *err) MUST_CHECK;
 /* sbx-vault-run with the vault's socket and its end of our channel. */
 int hands_vault(
 	int listener, int channel, int log_fd, struct hands_child *ret, struct err *err) MUST_CHECK;

@@ -18,6 +18,7 @@ enum hands_kind {
 	HANDS_TO_KEEPER,	   /* id */
 	HANDS_TO_VAULT,		   /* nothing */
 	HANDS_KILL_REST,	   /* id */
+	HANDS_MERGER,		   /* id, and for each disk u8 n and n times u16; log */
 };
 
 /* spawner_rules.own of sbxd's spawner. */

@@ -176,6 +176,41 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	return start_program("keeper", argv, false, q, a, err);
 }
 
+#define LIST_BYTES (LAYERS_MAX * 5 + 1) /* "9999," */
+
+/* "1,3,4"; false if there are too many numbers, or one is wrong. */
+static bool read_list(struct rd *rd, char buf[LIST_BYTES])
+{
+	unsigned n = rd_u8(rd), number = 1;
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < n && n <= LAYERS_MAX && number; i++) {
+		number = rd_u16(rd);
+		if (number > LAYERS_MAX_NUMBER)
+			return false;
+		used += (size_t)snprintf(
+			buf + used, LIST_BYTES - used, "%s%u", used ? "," : "", number);
+	}
+	return n <= LAYERS_MAX && number;
+}
+
+static int serve_merger(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	AUTO_FREE char *state = child_state_option();
+	struct rd rd = rd_init(slice_of(q->body, q->n));
+	char id[SPEC_ID_LEN + 1], root[LIST_BYTES], docker[LIST_BYTES];
+	char *argv[] = {(char *)"sbx-keeper", (char *)"--merge", state, (char *)"--id", id,
+		(char *)"--root", root, (char *)"--docker", docker, NULL};
+	bool ok;
+
+	rd_cstr(&rd, id, sizeof(id));
+	ok = read_list(&rd, root) && read_list(&rd, docker);
+	if (rd_finish(&rd) < 0 || !ok || !spec_is_id(id) || !are_fds(q, 0))
+		return -EBADMSG;
+	return start_program("keeper", argv, false, q, a, err);
+}
+
 /* The settings decide where its key is, not sbxd. */
 static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
@@ -362,6 +397,8 @@ int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct er
 		return serve_keeper(q, a, err);
 	case HANDS_MAKER:
 		return serve_maker(q, a, err);
+	case HANDS_MERGER:
+		return serve_merger(q, a, err);
 	case HANDS_VAULT:
 		return serve_vault(q, a, err);
 	case HANDS_SIGNAL:

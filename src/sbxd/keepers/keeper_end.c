@@ -88,6 +88,8 @@ void keeper_gone(struct sbxd *d, struct keeper *k)
 	if (removing)
 		wipe_start(d, id);
 	else
+		merges_want(d, id);
+	if (!removing)
 		d->keepers->ops->on_change(d, id);
 	conns_wake(d, id);
 	keep_look(d);

@@ -37,6 +37,8 @@ enum sbxd_ev {
 	SBXD_EV_KEEP,
 	SBXD_EV_KEEP_TIMER,
 	SBXD_EV_AUTOSAVE,
+	SBXD_EV_MERGES,
+	SBXD_EV_MERGES_TIMER,
 	SBXD_EV_SPAWNER,
 	SBXD_EV_DRAIN_TIMER,
 	SBXD_N_EVENTS,
@@ -56,6 +58,7 @@ struct sbxd {
 	struct rulebook *rulebook;
 	struct wipes *wipes;
 	struct images *images;
+	struct merges *merges;
 	struct keepers *keepers;
 	struct pool *pool;
 	struct vault_link *vault;

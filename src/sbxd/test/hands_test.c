@@ -163,6 +163,20 @@ static void the_vault_has_its_socket_and_a_channel(void **state)
 	end(&c);
 }
 
+static void the_merger_has_lists_of_layers(void **state)
+{
+	struct layers l[TEMPLATE_N_DISKS] = {{.number = {1, 3, 9999}, .n = 3}, {.n = 0}};
+	AUTO_CLOSE int log_fd = new_log();
+	struct hands_child c = {.pidfd = -1};
+	AUTO_FREE char *said = NULL;
+
+	assert_int_equal(hands_merger(ID, l, log_fd, &c, NULL), 0);
+	said = wait_for("ready");
+	assert_non_null(strstr(said, "--id " ID " --root 1,3,9999 --docker \n"));
+	assert_null(strstr(said, "fd 3 "));
+	end(&c);
+}
+
 static void the_maker_of_images_has_numbers(void **state)
 {
 	struct hands_image w = {
@@ -489,6 +503,13 @@ static const struct bad bad[] = {
 		     "12341234567812345678"
 		     "\x0c\0tcgtcgtcgtcg"),
 		"f"},
+	/* layers: none in the lists, too high, 0, more than the message has, no log */
+	{HANDS_MERGER, TEXT(STR12 ID), "f"},
+	{HANDS_MERGER, TEXT(STR12 ID "\1\x10\x27\0"), "f"},
+	{HANDS_MERGER, TEXT(STR12 ID "\1\0\0\0"), "f"},
+	{HANDS_MERGER, TEXT(STR12 ID "\x31\1\0\0"), "f"},
+	{HANDS_MERGER, TEXT(STR12 ID "\1\1\0\0"), ""},
+	{HANDS_MERGER, TEXT(STR12 ID "\1\1\0\0"), "sf"},
 	{HANDS_SIGNAL, TEXT("\1"), ""},
 	{HANDS_SIGNAL, TEXT("\1"), "fff"},
 	{HANDS_SIGNAL, TEXT("\3"), "f"},
@@ -613,6 +634,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH(a_keeper_has_its_id_its_channel_and_a_session),
 		WITH(the_vault_has_its_socket_and_a_channel),
+		WITH(the_merger_has_lists_of_layers),
 		WITH(the_maker_of_images_has_numbers),
 		WITH(the_end_of_a_program_is_told_once),
 		WITH(a_keeper_outlives_the_spawner),

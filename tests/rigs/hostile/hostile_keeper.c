@@ -424,12 +424,32 @@ static char *read_mode(void)
 	return xstrdup("");
 }
 
+/* --merge STATE --id ID --root LIST --docker LIST: notes the lists. MODE merge-hang: never ends. */
+static int merge(char **argv)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/merges", argv[4]);
+	FILE *f = fopen(path, "a");
+
+	snprintf(kp.id, sizeof(kp.id), "%s", argv[4]);
+	kp.mode = read_mode();
+	take_lock();
+	if (!f)
+		die("merges");
+	fprintf(f, "root %s docker %s\n", argv[6], argv[8]);
+	fclose(f);
+	while (mode_is("merge-hang"))
+		(void)pause();
+	return mode_is("merge-fail");
+}
+
 int main(int argc, char **argv)
 {
 	bool cold;
 
 	log_init("hostile-keeper");
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc == 9 && strcmp(argv[1], "--merge") == 0)
+		return merge(argv);
 	kp.pooled = argc == 5 && strcmp(argv[4], "--pool") == 0;
 	cold = argc == 5 && strcmp(argv[4], "--cold") == 0;
 	if ((argc != 4 && !kp.pooled && !cold) || strcmp(argv[1], "--id") != 0 ||
