@@ -650,6 +650,28 @@ static void the_record_of_a_checkpoint_is_written_while_the_guest_waits(void **s
 	free_disks();
 }
 
+/* sbxd finds the client that waits for a checkpoint by its label. */
+static void a_second_freeze_is_refused_with_its_label(void **state)
+{
+	struct keeper_frozen frozen;
+
+	put_disks();
+	freeze_begin(&rig_k, 0, 5, "c1");
+	freeze_begin(&rig_k, 0, 6, "c2");
+	do {
+		ipc_msg_done(&rig_msg);
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+	} while (rig_msg.type != KEEPER_FROZEN);
+	assert_int_equal(keeper_get_frozen(&rig_msg, &frozen), 0);
+	assert_int_equal(rig_msg.id, 6);
+	assert_int_equal(frozen.code, -EBUSY);
+	assert_string_equal(frozen.label, "c2");
+	reply_to(take_question(), false, "no");
+	RIG_UNTIL(rig_k.freeze->state == FREEZE_WAKING);
+	wake_up();
+	free_disks();
+}
+
 /* Its sequence number would be unknown. */
 static void a_checkpoint_without_a_record_fails(void **state)
 {
@@ -691,6 +713,7 @@ int main(void)
 		FULL_TEST(a_start_without_qemu_keeps_the_memory),
 		FULL_TEST(a_disk_that_cannot_get_its_name_is_not_written_to),
 		FULL_TEST(the_record_of_a_checkpoint_is_written_while_the_guest_waits),
+		FULL_TEST(a_second_freeze_is_refused_with_its_label),
 		FULL_TEST(a_checkpoint_without_a_record_fails),
 		FULL_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};
