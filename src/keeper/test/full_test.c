@@ -3,7 +3,7 @@
  * The host's disk or memory is full while a sandbox starts, is suspended or resumes: its programs
  * are not lost. Uses a fake qemu, edge and sbxd.
  */
-#include "net_rig.h"
+#include "qemu_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,103 +21,9 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/vm/vmm/vmm_internal.h"
 
-#define GREETING "{\"QMP\":{\"version\":{},\"capabilities\":[]}}\n"
 #define FULL                                                                            \
 	"{\"event\":\"BLOCK_IO_ERROR\",\"data\":{\"nospace\":true,\"action\":\"stop\"," \
 	"\"device\":\"root\"}}\n{\"event\":\"STOP\"}\n"
-
-static int qemu; /* our end of the monitor */
-
-/* ---- a false qemu ---- */
-
-static void say(const char *text)
-{
-	assert_int_equal(fd_write_all(qemu, text, strlen(text)), 0);
-	machine_on_qmp(&rig_k);
-}
-
-/* Expects this command next and lets it succeed. */
-static void must_command(const char *name)
-{
-	AUTO_FREE char *reply = NULL;
-	char text[1024] = "";
-	json_t *o;
-	ssize_t n = recv(qemu, text, sizeof(text) - 1, MSG_DONTWAIT);
-
-	if (n <= 0)
-		fail_msg("no command, and not %s", name);
-	o = json_loads(text, 0, NULL);
-	assert_non_null(o);
-	assert_string_equal(json_string_value(json_object_get(o, "execute")), name);
-	reply = xasprintf(
-		"{\"return\":{},\"id\":%d}\n", (int)json_integer_value(json_object_get(o, "id")));
-	json_decref(o);
-	say(reply);
-}
-
-static void must_be_silent(void)
-{
-	char text[1024];
-
-	assert_int_equal(recv(qemu, text, sizeof(text), MSG_DONTWAIT), -1);
-}
-
-static int full_up(void **state)
-{
-	struct vmm *v = xcalloc(1, sizeof(*v));
-	int pair[2], r = rig_up(state);
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(fd_set_nonblock(pair[0], true), 0);
-	v->fd = pair[0];
-	qemu = pair[1];
-	v->image_fd = v->snap_fd_ro = -1;
-	v->memory_fd = vmm_memory_new(1 << 20, NULL, NULL);
-	v->child = rig_false_child();
-	v->deadline_ms = UINT64_MAX;
-	qmp_init(&v->qmp);
-	rig_k.vmm = v;
-	assert_int_equal(machine_watch(&rig_k), 0);
-	say(GREETING);
-	must_command("qmp_capabilities");
-	return r;
-}
-
-static int full_down(void **state)
-{
-	if (rig_k.vmm) {
-		loop_del(&rig_k.loop, vmm_poll_fd(rig_k.vmm));
-		loop_del(&rig_k.loop, vmm_child(rig_k.vmm)->pidfd);
-		vmm_done(rig_k.vmm);
-		rig_k.vmm = NULL;
-	}
-	fd_close(&qemu);
-	return rig_down(state);
-}
-
-#define FULL_TEST(f) cmocka_unit_test_setup_teardown(f, full_up, full_down)
-
-/* ---- a false guest ---- */
-
-static int take_question(void)
-{
-	rig_must_get(rig_edge, EDGE_OPEN);
-	assert_true(rig_msg.fd >= 0);
-	return TAKE_FD(rig_msg.fd);
-}
-
-static void reply_to(int fd, bool ok, const char *text)
-{
-	uint8_t buf[256];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
-		; /* unread bytes would cause a reset */
-	assert_int_equal(guest_put_reply(&wr, ok, text), 0);
-	assert_int_equal(fd_write_all(fd, buf, wr.n), 0);
-	(void)close(fd);
-}
-
 /* Its timeout expired. */
 static void time_out(const char *path)
 {
@@ -153,20 +59,7 @@ static int begin_suspend(void)
 		fail_msg("%s", err.text);
 	return take_question();
 }
-
 /* ---- a snapshot in the sandbox's directory ---- */
-
-static char *at(const char *name)
-{
-	return xasprintf("%s/%s", rig_k.dir, name);
-}
-
-static bool is_there(const char *name)
-{
-	AUTO_FREE char *path = at(name);
-
-	return access(path, F_OK) == 0;
-}
 
 static void put_memory(void)
 {
@@ -527,195 +420,31 @@ static void a_start_without_qemu_keeps_the_memory(void **state)
 	assert_true(is_there("suspend/image.json"));
 	free(TAKE(rig_k.initrd));
 }
-
-/* ---- disks that become layers ---- */
-
-static void put_disks(void)
-{
-	struct disks *d = rig_k.disks;
-	AUTO_FREE char *base = at("base.img");
-	AUTO_CLOSE int fd = open(base, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	struct err err = {0};
-
-	assert_int_equal(ftruncate(fd, 1 << 20), 0);
-	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
-		d->template.disks[i] = (struct template_chain){.files = {xstrdup(base)}, .n = 1};
-		d->size[i] = 1 << 20;
-	}
-	if (disks_open(d, rig_k.dir, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
-static void free_disks(void)
-{
-	struct disks *d = rig_k.disks;
-
-	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++) {
-		while (d->n_own[i] > 0)
-			free(d->own[i][--d->n_own[i]]);
-	}
-	template_done(&d->template);
-}
-
-static ino_t inode_of(const char *name)
-{
-	AUTO_FREE char *path = at(name);
-	struct stat st;
-
-	assert_int_equal(stat(path, &st), 0);
-	return st.st_ino;
-}
-
-/* The guest parks, and is woken later. */
-static void freeze_as(const char *label)
-{
-	freeze_begin(&rig_k, 0, 5, label);
-	assert_int_equal(rig_k.freeze->state, FREEZE_PARKING);
-	reply_to(take_question(), true, "");
-	RIG_UNTIL(rig_k.freeze->state != FREEZE_PARKING);
-}
-
-static void freeze(void)
-{
-	freeze_as("");
-}
-
-static void wake_up(void)
-{
-	assert_int_equal(rig_k.freeze->state, FREEZE_WAKING);
-	reply_to(take_question(), true, "");
-	RIG_UNTIL(rig_k.freeze->state == FREEZE_IDLE);
-	assert_true(rig_k.freeze->code < 0);
-	assert_false(is_there("root.next.qcow2"));
-}
-
-/* Regression ZM5 b: QEMU wrote to a file that was deleted because it could not be renamed. */
-static void a_disk_that_cannot_get_its_name_is_not_written_to(void **state)
-{
-	AUTO_FREE char *in_the_way = at("root.1.qcow2");
-	ino_t top;
-
-	put_disks();
-	top = inode_of("root.qcow2");
-	assert_int_equal(mkdir(in_the_way, 0700), 0);
-	freeze();
-	must_be_silent();
-	wake_up();
-	assert_int_equal(inode_of("root.qcow2"), top);
-	free_disks();
-}
-
-static void what_qemu_writes_to_has_a_name_when_it_refuses(void **state)
-{
-	ino_t top;
-
-	put_disks();
-	top = inode_of("root.qcow2");
-	freeze();
-	freeze_on_snapshot(&rig_k, false, "no");
-	wake_up();
-	assert_int_equal(inode_of("root.1.qcow2"), top); /* below an empty layer */
-	assert_int_not_equal(inode_of("root.qcow2"), top);
-	free_disks();
-}
-
-static void qemu_switches(void)
-{
-	must_command("add-fd");
-	must_command("add-fd");
-	must_command("blockdev-add");
-	must_command("blockdev-snapshot");
-}
-
-/* What the guest does after it has a later record. */
-static void the_record_of_a_checkpoint_is_written_while_the_guest_waits(void **state)
-{
-	AUTO_FREE char *find = xasprintf(
-		"grep -rqF '\"action\":\"checkpoint\",\"op\":\"c1\",\"reason\":\"layers root.1, "
-		"docker.1\"' %s/sbx/audit",
-		rig_dir);
-
-	put_disks();
-	freeze_as("c1");
-	qemu_switches();
-	assert_int_not_equal(system(find), 0);
-	assert_int_equal(rig_k.freeze->disk, TEMPLATE_DOCKER);
-	qemu_switches();
-	assert_int_equal(rig_k.freeze->state, FREEZE_WAKING);
-	assert_int_equal(system(find), 0);
-	assert_true(rig_k.freeze->seq > 0);
-	reply_to(take_question(), true, "");
-	RIG_UNTIL(rig_k.freeze->state == FREEZE_IDLE);
-	assert_int_equal(rig_k.freeze->code, 0);
-	free_disks();
-}
-
-/* sbxd finds the client that waits for a checkpoint by its label. */
-static void a_second_freeze_is_refused_with_its_label(void **state)
-{
-	struct keeper_frozen frozen;
-
-	put_disks();
-	freeze_begin(&rig_k, 0, 5, "c1");
-	freeze_begin(&rig_k, 0, 6, "c2");
-	do {
-		ipc_msg_done(&rig_msg);
-		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
-	} while (rig_msg.type != KEEPER_FROZEN);
-	assert_int_equal(keeper_get_frozen(&rig_msg, &frozen), 0);
-	assert_int_equal(rig_msg.id, 6);
-	assert_int_equal(frozen.code, -EBUSY);
-	assert_string_equal(frozen.label, "c2");
-	reply_to(take_question(), false, "no");
-	RIG_UNTIL(rig_k.freeze->state == FREEZE_WAKING);
-	wake_up();
-	free_disks();
-}
-
-/* Its sequence number would be unknown. */
-static void a_checkpoint_without_a_record_fails(void **state)
-{
-	put_disks();
-	record_close(&rig_k);
-	freeze_as("c1");
-	qemu_switches();
-	qemu_switches();
-	wake_up();
-	assert_non_null(strstr(rig_k.freeze->text, "the audit log is not open"));
-	assert_true(is_there("root.qcow2") && is_there("root.1.qcow2"));
-	free_disks();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FULL_TEST(a_machine_that_starts_waits_for_space),
-		FULL_TEST(one_that_comes_to_run_in_that_moment_is_continued),
-		FULL_TEST(a_guest_that_parks_continues_and_is_woken),
-		FULL_TEST(a_disk_that_is_full_when_the_memory_is_to_be_taken),
-		FULL_TEST(a_guest_that_parks_too_long_is_woken_later),
-		FULL_TEST(a_machine_whose_memory_found_no_room_is_not_paused_any_more),
-		FULL_TEST(a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox),
-		FULL_TEST(room_is_counted_above_the_reserve),
-		FULL_TEST(a_memory_whose_reader_was_killed_is_kept),
-		FULL_TEST(a_memory_whose_qemu_was_killed_is_kept),
-		FULL_TEST(a_memory_that_takes_too_long_is_kept),
-		FULL_TEST(a_memory_is_kept_until_all_is_there_that_it_needs),
-		FULL_TEST(a_memory_is_deleted_when_the_machine_runs),
-		FULL_TEST(a_memory_whose_machine_is_not_continued_is_kept),
-		FULL_TEST(a_memory_whose_machine_never_ran_is_kept),
-		FULL_TEST(programs_that_are_restored_have_their_own_time),
-		FULL_TEST(a_machine_that_boots_instead_is_not_woken),
-		FULL_TEST(programs_that_an_undone_suspension_lost_are_named_so),
-		FULL_TEST(a_memory_that_is_refused_is_in_the_audit_log),
-		FULL_TEST(every_guest_whose_memory_is_a_file_is_paused),
-		FULL_TEST(memory_is_a_memfd_where_no_file_is_possible),
-		FULL_TEST(a_start_without_qemu_keeps_the_memory),
-		FULL_TEST(a_disk_that_cannot_get_its_name_is_not_written_to),
-		FULL_TEST(the_record_of_a_checkpoint_is_written_while_the_guest_waits),
-		FULL_TEST(a_second_freeze_is_refused_with_its_label),
-		FULL_TEST(a_checkpoint_without_a_record_fails),
-		FULL_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
+		QEMU_TEST(a_machine_that_starts_waits_for_space),
+		QEMU_TEST(one_that_comes_to_run_in_that_moment_is_continued),
+		QEMU_TEST(a_guest_that_parks_continues_and_is_woken),
+		QEMU_TEST(a_disk_that_is_full_when_the_memory_is_to_be_taken),
+		QEMU_TEST(a_guest_that_parks_too_long_is_woken_later),
+		QEMU_TEST(a_machine_whose_memory_found_no_room_is_not_paused_any_more),
+		QEMU_TEST(a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox),
+		QEMU_TEST(room_is_counted_above_the_reserve),
+		QEMU_TEST(a_memory_whose_reader_was_killed_is_kept),
+		QEMU_TEST(a_memory_whose_qemu_was_killed_is_kept),
+		QEMU_TEST(a_memory_that_takes_too_long_is_kept),
+		QEMU_TEST(a_memory_is_kept_until_all_is_there_that_it_needs),
+		QEMU_TEST(a_memory_is_deleted_when_the_machine_runs),
+		QEMU_TEST(a_memory_whose_machine_is_not_continued_is_kept),
+		QEMU_TEST(a_memory_whose_machine_never_ran_is_kept),
+		QEMU_TEST(programs_that_are_restored_have_their_own_time),
+		QEMU_TEST(a_machine_that_boots_instead_is_not_woken),
+		QEMU_TEST(programs_that_an_undone_suspension_lost_are_named_so),
+		QEMU_TEST(a_memory_that_is_refused_is_in_the_audit_log),
+		QEMU_TEST(every_guest_whose_memory_is_a_file_is_paused),
+		QEMU_TEST(memory_is_a_memfd_where_no_file_is_possible),
+		QEMU_TEST(a_start_without_qemu_keeps_the_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
