@@ -28,26 +28,8 @@
  */
 #pragma once
 
-#include "chan.h"
+#include "vault_item.h"
 
-#define VAULT_MAX_NAME 64
-#define VAULT_MAX_SCOPE 64
-#define VAULT_MAX_HOSTS 1024
-#define VAULT_MAX_HEADER 64
-#define VAULT_MAX_FORMAT 128
-#define VAULT_MAX_ENV 128
-#define VAULT_MAX_SENTINEL 256
-#define VAULT_MAX_PROGRAM 512
-#define VAULT_MAX_ARG 512
-#define VAULT_MAX_ARGS 16
-#define VAULT_MAX_TEXT 256
-#define VAULT_MAX_MASK 8
-#define VAULT_MAX_VALUE 65536
-#define VAULT_MAX_TOKEN 16384 /* what STORE may keep */
-#define VAULT_MAX_TOKENS 64   /* of one sandbox */
-#define VAULT_STORE_PER_S 4   /* of one sandbox, after VAULT_MAX_TOKENS in a row */
-#define VAULT_MAX_SANDBOXES 1024
-#define VAULT_MAX_REFRESH_S (30U * 86400)
 #define VAULT_MAX_PENDING 16 /* questions of one peer without DONE; more are left in the socket */
 
 enum vault_msg {
@@ -87,90 +69,11 @@ enum vault_from { VAULT_FROM_PEER, VAULT_FROM_VAULT };
 
 extern const struct chan vault_chan;
 
-enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };
-
-/* A credential without its value. The slot of a service is in its data file, so only a custom
- * credential has hosts, header and format. All texts are printable ASCII. */
-struct vault_meta {
-	char name[VAULT_MAX_NAME];   /* vault_name_is_good */
-	char scope[VAULT_MAX_SCOPE]; /* "": all sandboxes; else the id of one */
-	enum vault_kind kind;
-	char hosts[VAULT_MAX_HOSTS];   /* separated by spaces */
-	char header[VAULT_MAX_HEADER]; /* the slot */
-	char format[VAULT_MAX_FORMAT]; /* "Bearer %s" */
-	char env[VAULT_MAX_ENV];       /* variables of the guest, separated by spaces */
-	char sentinel[VAULT_MAX_SENTINEL];
-};
-
-enum vault_ref_kind {
-	VAULT_REF_NONE,	      /* the value itself is kept */
-	VAULT_REF_DOCKER,     /* a docker-credential program: `get`, args[0] is the server's URL */
-	VAULT_REF_FIRST_LINE, /* of the command's output */
-	VAULT_REF_WHOLE,
-	VAULT_N_REFS,
-};
-
-/* Where a value comes from that is not kept. */
-struct vault_ref {
-	enum vault_ref_kind kind;
-	char program[VAULT_MAX_PROGRAM]; /* absolute path */
-	uint8_t n_args;
-	char args[VAULT_MAX_ARGS][VAULT_MAX_ARG];
-	uint32_t refresh_s; /* how long a value may be used; 0: requested each time */
-};
-
-struct vault_item {
-	struct vault_meta meta;
-	enum vault_ref_kind ref;
-	char program[VAULT_MAX_PROGRAM]; /* of a reference */
-	uint32_t refresh_s;
-	uint64_t serial; /* another one after each SET */
-	uint64_t created_ms, changed_ms, used_ms;
-	/* What may be shown: "sk-" and "abcd" of sk-...abcd; both empty for a short value. */
-	char mask_head[VAULT_MAX_MASK], mask_tail[VAULT_MAX_MASK];
-};
-
-/* Where the key of the sealed file is. */
-enum vault_key {
-	VAULT_KEY_NONE, /* nothing is sealed yet, or it cannot be read */
-	VAULT_KEY_FILE,
-	VAULT_KEY_SECRET_SERVICE,
-	VAULT_KEY_SYSTEMD_CREDS,
-	VAULT_KEY_PASSPHRASE,
-	VAULT_N_KEYS,
-};
-
-enum vault_state { VAULT_OPENING, VAULT_READY, VAULT_LOCKED, VAULT_FAILED, VAULT_N_STATES };
-
-enum vault_memory {
-	VAULT_MEMORY_HIDDEN,
-	VAULT_MEMORY_LOCKED,
-	VAULT_MEMORY_PLAIN,
-	VAULT_N_MEMORIES
-};
-
-struct vault_status {
-	enum vault_state state;
-	enum vault_key key;
-	enum vault_memory memory; /* the weakest of all values */
-	uint16_t n_items;
-	uint64_t generation;
-	char text[VAULT_MAX_TEXT]; /* one sentence for people */
-};
-
 struct vault_done {
 	int32_t code;		   /* 0 or a negative errno */
 	uint64_t number;	   /* SET, STORE: serial; RELEASE: serial */
 	char text[VAULT_MAX_TEXT]; /* why not */
 };
-
-/* Letters, digits and ._:-, beginning with a letter or digit. */
-bool vault_name_is_good(const char *name);
-/* NAME.access or NAME.refresh of a service: what a sandbox may STORE. */
-bool vault_name_is_token(const char *name);
-/* "a file in the same directory", ... */
-const char *vault_key_text(enum vault_key key);
-const char *vault_memory_text(enum vault_memory memory);
 
 /* vault's side */
 int vault_send_item(int sock, uint32_t id, const struct vault_item *item) MUST_CHECK;
@@ -202,9 +105,3 @@ int vault_get_store(const struct ipc_msg *msg, char name[VAULT_MAX_NAME]) MUST_C
 int vault_get_changed(const struct ipc_msg *msg, uint64_t *ret_generation) MUST_CHECK;
 int vault_get_status(const struct ipc_msg *msg, struct vault_status *ret) MUST_CHECK;
 int vault_get_done(const struct ipc_msg *msg, struct vault_done *ret) MUST_CHECK;
-
-/* The fields inside other bytes: the sealed file uses them too. Bad ones make rd bad. */
-void vault_put_meta(struct wr *wr, const struct vault_meta *meta);
-void vault_read_meta(struct rd *rd, struct vault_meta *ret);
-void vault_put_ref(struct wr *wr, const struct vault_ref *ref);
-void vault_read_ref(struct rd *rd, struct vault_ref *ret);

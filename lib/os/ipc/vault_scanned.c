@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include "lib/base/str.h"
+#include "vault_chan.h"
 
 #define MAX_BODY \
 	(8 + 2 + 2 + 8 + 2 + 1 + VAULT_MAX_FOUND * (2 + VAULT_MAX_NAME + 2 + VAULT_MAX_SCOPE + 8))

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "lib/base/err.h"
-#include "lib/os/ipc/vault_chan.h"
+#include "lib/os/ipc/vault_item.h"
 
 #define RUN_REF_MAX_SEEN 256
 

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "lib/os/ipc/vault_chan.h"
+#include "lib/os/ipc/vault_item.h"
 #include "secret.h"
 
 #define SEAL_KEY 32

@@ -24,6 +24,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/secret/service/own.h"
 #include "lib/secret/service/service_match.h"
 

@@ -13,6 +13,7 @@
 
 #include "creds.h"
 #include "lib/base/clock.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/gate/gate.h"
 

@@ -12,6 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static void must_be_killed(unsigned n_violations)
 {

@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
+#include "lib/os/ipc/vault_chan.h"
 
 int cred_vault, cred_listener;
 uint16_t cred_port;

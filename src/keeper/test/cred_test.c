@@ -15,6 +15,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/rules/settings/settings_net.h"
 
 static void what_is_bound_is_opened(void **state)

@@ -10,6 +10,7 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/os/ipc/vault_chan.h"
 
 #define AUTH "auth.acct.example"
 #define API "api.acct.example"

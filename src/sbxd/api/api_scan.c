@@ -7,6 +7,7 @@
 #include "api_internal.h"
 #include "api_vault.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static json_t *found_to_json(struct sbxd *d, const struct vault_found *f)
 {

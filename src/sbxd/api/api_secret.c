@@ -10,6 +10,7 @@
 #include "api_vault.h"
 #include "ref_check.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/secret/service/custom.h"
 
 #define CUSTOM_NAME "custom-credential" /* in messages and in the check; the vault has the user's */

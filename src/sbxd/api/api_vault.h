@@ -10,6 +10,7 @@
 #pragma once
 
 #include "src/sbxd/http/http.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "src/sbxd/vault/vault.h"
 
 typedef void api_vault_fn(struct sbxd *d, struct conn *c, struct vault_op *op);

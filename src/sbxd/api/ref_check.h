@@ -12,7 +12,7 @@
 #pragma once
 
 #include "src/sbxd/state/state.h"
-#include "lib/os/ipc/vault_chan.h"
+#include "lib/os/ipc/vault_item.h"
 #include "lib/rules/spec/spec.h"
 #include "lib/vm/store/store.h"
 

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <jansson.h>
-#include "lib/os/ipc/vault_chan.h"
+#include "lib/os/ipc/vault_item.h"
 #include "lib/rules/audit/audit_record.h"
 #include "lib/rules/policy/rule.h"
 #include "lib/rules/spec/spec.h"

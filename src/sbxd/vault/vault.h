@@ -21,6 +21,7 @@
 #pragma once
 
 #include "src/sbxd/hands/hands.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_scanned.h"
 
 #define VAULT_LINK_MAX_OPS 64

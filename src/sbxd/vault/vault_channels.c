@@ -15,6 +15,7 @@
 #include "src/sbxd/keepers/keepers.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static_assert(KEEPER_MAX <= VAULT_MAX_SANDBOXES, "the vault has a place for each keeper");
 

@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_sock.h"
 
 #define LOST "the vault exited before it responded: check with 'sbx secret ls'"

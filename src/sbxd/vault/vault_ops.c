@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/program/run_ref.h"
 #include "lib/vm/store/store.h"
 

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 /* A frame and its end take two reads. */
 #define MAX_FRAME_READS 8

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static struct loop_key key_of(const struct vault *v, const struct peer *p)
 {

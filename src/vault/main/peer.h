@@ -11,6 +11,7 @@
 #pragma once
 
 #include "lib/base/bucket.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_scanned.h"
 #include "lib/os/loop/loop.h"
 

@@ -10,6 +10,7 @@
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/ipc/origin_chan.h"
 #include "lib/os/ipc/run_chan.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static const struct chan *const all[] = {&edge_chan, &egress_chan, &origin_chan, &ssh_agent_chan,
 	&vault_chan, &run_chan, &keeper_chan};

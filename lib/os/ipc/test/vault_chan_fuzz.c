@@ -2,6 +2,7 @@
 /* A run of packets (u16 length, bytes; the length's top bit says that an fd came along) as both
  * sides see them: phase check, decoder, phase after. What is decoded has its bounds. */
 #include "lib/os/ipc/vault_scanned.h"
+#include "lib/os/ipc/vault_chan.h"
 
 #include <errno.h>
 

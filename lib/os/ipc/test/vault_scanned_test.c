@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/os/ipc/vault_scanned.h"
+#include "lib/os/ipc/vault_chan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static const char *const by_file[] = {"--key=file", NULL};
 static struct rig *r;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 /* ---- unused stubs that peer.c needs ---- */
 

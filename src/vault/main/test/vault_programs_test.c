@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 static const char *const by_file[] = {"--key=file", NULL};
 static struct rig *r;

@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/program/run_places.h"
 
 #define WAIT_MS 60000

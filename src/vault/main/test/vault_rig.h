@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 #include "lib/os/ipc/vault_frame.h"
+#include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_scanned.h"
 
 #define RIG_MAX_ITEMS 300

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/os/ipc/vault_chan.h"
 
 #define TOKEN "oat-CANARY-of-a-sandbox-0123"
 
