@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same virtual machine without sbx around it: the yardstick.
 
-The command line is the one of a running sandbox, read from /proc, with the paths of its jail turned
-back into those of the host, fresh overlays, the wire on a socket of ours, and no QMP and no share.
+The command line is that of a running sandbox, read from /proc. The paths of its jail are replaced
+by those of the host. The overlays are new, the wire is a socket of this program, and QMP and the
+share are removed.
 """
 import contextlib
 import os
@@ -159,7 +160,7 @@ def start_in_guest(ctl, argv):
     """Starts argv as root, detached from the stream."""
     def literal(name, value):
         return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
-    # 0x20: the guest keeps no table of headers, and wants to hear that we know.
+    # 0x20: the guest keeps no table of headers, and requires the acknowledgment.
     head = b"\x20" + b"".join(literal(n, v) for n,
                               v in ((b":method", b"POST"), (b":scheme", b"http"),
                                                (b":authority", b"sbx"), (b":path", b"/exec")))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benches share: paired measurement, and one JSON line.
 
-Two arms are measured in turn (A B A B ...), the figure is the median of the pairwise ratios with a
-bootstrap interval; the lower end of the interval decides. Numbers under software emulation are
-compared with numbers under software emulation only, and say so. Each line names the commit, the
-processor and the load.
+Two arms are measured in turn (A B A B ...). The figure is the median of the pairwise ratios with a
+bootstrap interval; the lower end of the interval decides. Figures under software emulation are
+marked and compared only with each other. Each line names the commit, the CPU and the load.
 """
 import datetime
 import json

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends what the tests of an installation started, also when the test run itself is killed.
+"""Kills the processes that the tests of an installation started, also if the test run is killed.
 
-Keepers and the vault outlive sbxd by design, and nobody ends them when pytest is killed in the
-middle. So a second process waits at a pipe: when the pipe ends without a goodbye it kills
-everything whose environment or command line names one of the folders that are still open, and
-removes these.
+Keepers and the vault outlive sbxd by design, and remain if pytest is killed. A second process
+therefore waits at a pipe. If the pipe closes without a goodbye, it kills each process whose
+environment or command line names a directory that is still open, and removes these directories.
 
-In a build with sanitizers the programs write reports to their logs, and a program that was to be
-killed anyway fails no test by its exit status: the logs of the folder are searched when it is
-closed."""
+In a build with sanitizers the programs write reports to their logs. The exit status of a program
+that is killed anyway fails no test, so the logs of a directory are searched when it is closed."""
 import os
 import pathlib
 import re
@@ -20,7 +18,7 @@ import time
 
 
 def find(root):
-    """Processes that belong to the installation in this folder."""
+    """Processes of the installation in this directory."""
     word, found = str(root).encode(), []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) in (os.getpid(), os.getppid()):
@@ -56,14 +54,14 @@ MOST_LOG = 16 << 20
 
 
 def sanitizer_options():
-    """For the environment of the programs: the tests start them with one of their own."""
+    """The options of the sanitizers, for the separate environment of the programs."""
     return {name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS")
             if name in os.environ}
 
 
 def sanitizer_reports(root):
-    """The beginning of each report in the logs below this folder. (No other file: a test may record
-    what a program printed.)"""
+    """The beginning of each report in the logs below this directory. Only logs: a test may record
+    the output of a program."""
     found = []
     for path in [p for pattern in ("log", "*.log") for p in pathlib.Path(root).rglob(pattern)]:
         if path.is_file() and not path.is_symlink():
@@ -89,13 +87,13 @@ class Guard:
         self.say("+", root)
 
     def close(self, root):
-        """Everything of this folder is ended, and it is not watched any more."""
+        """Kills all processes of this directory and stops watching it."""
         left = kill(root)
         reports = sanitizer_reports(root)
-        # the folder stays watched, so it is removed when the tests end
+        # The directory stays watched, so it is removed when the tests exit.
         assert not reports, "\n".join(reports)
         self.say("-", root)
-        assert not left, f"processes {left} do not end"
+        assert not left, f"processes {left} do not exit"
 
 
 guard = Guard()

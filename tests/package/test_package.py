@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian package: what is in it, what lintian says, and what a new user of a bare Debian 12
-reads.
+"""The Debian package: its content, the output of lintian, and the messages that a new user of a
+bare Debian 12 reads.
 
-The package is built once with tools/package, from this tree. The bare Debian is a folder
-(bareroot), in which nobody can open /dev/kvm, nobody has a template, and one user has no
-subordinate ids: each thing that is missing must be said with the command to type, at once, by a
-program that ends.
+The package is built once with tools/package, from this tree. The bare Debian is a directory
+(bareroot), in which no user can open /dev/kvm, no user has a template, and one user has no
+subordinate ids. For each missing item a program must print the command to run, immediately, and
+exit.
 """
 import json
 import os
@@ -41,7 +41,7 @@ def run(argv, seconds, **more):
 
 @pytest.fixture(scope="session")
 def bare_tree(tmp_path_factory):
-    """The root folder is made while the package is built; join() waits for it."""
+    """The root directory is created while the package is built; join() waits for it."""
     root = pathlib.Path(tmp_path_factory.mktemp("bare")) / "root"
     os.chmod(root.parent, 0o755)
     done = {}
@@ -60,7 +60,7 @@ def bare_tree(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def package(bare_tree, tmp_path_factory):
-    """The folder with the .deb and the .changes; SBX_PACKAGE=DIR is one that tools/package has
+    """The directory with the .deb and the .changes; SBX_PACKAGE=DIR is one that tools/package has
     filled."""
     if os.environ.get("SBX_PACKAGE"):
         return pathlib.Path(os.environ["SBX_PACKAGE"])
@@ -98,7 +98,7 @@ class Bare:
                    stdin=subprocess.DEVNULL)
 
     def user(self, command, name="me", before="true"):
-        """What a command says to a user without a terminal; before is done by root."""
+        """The output of a command for a user without a terminal; root runs `before` first."""
         done = run([BARE, "enter", self.root, "bash", "-c", f'{before}; exec su - {name} -c "$1"',
                     "-", command], COMMAND_SECONDS,
                    stdin=subprocess.DEVNULL)
@@ -186,7 +186,7 @@ def test_modes(unpacked):
 
 
 def test_no_path_of_the_build(unpacked):
-    """Neither the scratch folder of tools/package nor this tree is named in any file."""
+    """No file names the scratch directory of tools/package or this tree."""
     marks = [b"sbx-package.", str(TREE).encode(), b"obj-sbx"]
     for path in unpacked.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -197,7 +197,7 @@ def test_no_path_of_the_build(unpacked):
 
 
 def test_depends(deb):
-    """What template-build asks for is a dependency, and nothing that brings a desktop."""
+    """The programs that template-build needs are dependencies; no dependency installs a desktop."""
     fields = run(["dpkg-deb", "-f", deb], 30).stdout
     depends = re.search(r"^Depends: (.*)$", fields, re.M).group(1)
     asked = set(re.findall(r"^\tcheck_tool \S+ (\S+)$",
