@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API of sbxd against the real program, with keepers that behave well and badly.
 
-Each test has its own XDG folders and its own sbxd. The keeper is hostile_keeper.c: env MODE of a
-sandbox says how it behaves."""
+Each test has its own XDG directories and its own sbxd. The keeper is hostile_keeper.c: env MODE of
+a sandbox selects its behavior."""
 import contextlib
 import http.client
 import json
@@ -83,7 +83,7 @@ class Daemon:
         self.proc.wait()
 
     def descriptors(self):
-        """How many sbxd says that it has, without those by which it says it; it shows nobody."""
+        """The number that sbxd reports, without those of the report; no other process can read it."""
         path = self.runtime / "sbxd.inventory"
         path.unlink(missing_ok=True)
         os.kill(self.proc.pid, signal.SIGUSR1)
@@ -121,7 +121,7 @@ class Daemon:
         return o
 
     def processor_seconds(self):
-        """Of sbxd: the wall time depends on the load of the machine."""
+        """CPU time of sbxd: the elapsed time depends on the load of the machine."""
         stat = pathlib.Path(f"/proc/{self.proc.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -204,7 +204,7 @@ def raw(d, data, half_close=False):
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(60 * PATIENCE)
         s.connect(d.sock)
-        # turned away at once; the answer is there to read
+        # refused immediately; the response can be read
         with contextlib.suppress(BrokenPipeError):
             s.sendall(data)
         if half_close:
@@ -303,8 +303,8 @@ def test_socket_activation(d):
 
 
 def ask_until(d, over, name, lost, answered):
-    """Makes sandboxes, one request a connection, until nobody can connect and `over` says that this
-    is right."""
+    """Creates sandboxes, one request per connection, until no connection succeeds and `over`
+    confirms that this is right."""
     for i in range(1000):
         c = UnixConnection(d.sock, 10)
         try:
@@ -345,7 +345,7 @@ def test_an_orderly_end_answers_who_has_asked(d):
 
 
 def test_an_orderly_end_does_not_wait_for_ever(d):
-    """Somebody who connects and does not say it all holds it up for no longer than
+    """A client with an incomplete request delays the exit for no longer than
     SBXD_DRAIN_MS."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(d.sock)
@@ -401,7 +401,7 @@ def test_requests_on_one_connection(d):
     two = b"GET /v1/version HTTP/1.1\r\n\r\nGET /v1/sandboxes HTTP/1.1\r\nConnection: close\r\n\r\n"
     got = raw(d, two)
     assert got.count(b"HTTP/1.1 200 OK") == 2
-    # The first one waits (for a keeper that sleeps), the second is there already.
+    # The first one waits (for a keeper that sleeps), the second already exists.
     pid = d.run("demo")["keeper_pid"]
     time.sleep(2.1)
     os.kill(pid, signal.SIGSTOP)
@@ -655,8 +655,8 @@ def test_start_stop(d):
 
 
 def test_kept_memory_starts_on_the_machine_that_it_is_of(d):
-    """Also when the sandbox was suspended by itself after an update; a start that names an
-    accelerator has that one."""
+    """Also if the sandbox was suspended automatically after an update; a start that names an
+    accelerator uses that one."""
     o = d.create("demo", accel="tcg", cpus=2)
     spec = d.state / "specs" / o["id"] / "spec.json"
 
@@ -830,7 +830,7 @@ def test_fifty_hung_keepers_do_not_delay_ls(d):
         d.create(f"box-{i:02}", "deaf")
         d.call("POST", f"/v1/sandboxes/box-{i:02}/start")
     for i in range(50):
-        # on a slow machine the first is silent for too long before the last one is there
+        # on a slow machine the first one is silent for too long before the last one connects
         wait_for(lambda n=i: d.get(f"box-{n:02}")["status"] in ("running", "unresponsive"))
         pids.append(d.get(f"box-{i:02}")["keeper_pid"])
     assert all(pids)
@@ -980,7 +980,7 @@ def test_the_spawner_ends_with_sbxd_and_keepers_do_not(d):
     assert d.proc.wait(10 * PATIENCE) == 0
     assert not is_alive(spawner) and is_alive(keeper)
     d.start()
-    # not a child of this one's spawner, and killed all the same
+    # not a child of this spawner, and killed anyway
     os.kill(keeper, signal.SIGSTOP)
     assert d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 100})[0] == 200
     wait_for(lambda: not is_alive(keeper))

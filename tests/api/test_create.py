@@ -219,12 +219,12 @@ def test_a_client_that_dies_at_any_point_leaves_nothing(ready):
         expect_nothing(ready)
     # most of them had come far enough
     assert len(records(ready, "lifecycle")) - created >= 20
-    assert not (ready.state / "failed-create.log").exists(), "nobody is there to read it"
+    assert not (ready.state / "failed-create.log").exists(), "no client reads it"
     ok(ready.call("POST", "/v1/sandboxes", body()), 201)
 
 
 def test_a_client_that_dies_when_the_answer_is_due_leaves_nothing(ready):
-    """sbxd learns at once that the sandbox runs and that nobody waits for it."""
+    """sbxd learns immediately that the sandbox runs and that no client waits for it."""
     for _ in range(3):
         s = begin(ready, "slow")
         os.kill(ready.proc.pid, signal.SIGSTOP)

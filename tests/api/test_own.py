@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services for which a sandbox may use its own credentials, in the API of sbxd: the list, who is
-told, what is recorded."""
+"""Services for which a sandbox may use its own credentials, in the API of sbxd: the list, the
+notified processes, and the audit records."""
 import shutil
 
 import pytest

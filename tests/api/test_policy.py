@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy in the API of sbxd: changes, who is told, what is recorded, what is left after a
-crash."""
+"""The policy in the API of sbxd: changes, notified sandboxes, audit records, and the state
+after a crash."""
 import json
 import os
 import pathlib
@@ -180,7 +180,7 @@ def test_rules_end(d):
     wait_for(lambda: not check(d, "short.example")["allowed"])
     assert "short.example" in file_text(d)
     ok(add(d, "allow", "other.example"), 201)
-    assert "short.example" not in file_text(d), "what is over goes with the next change"
+    assert "short.example" not in file_text(d), "the next change removes expired rules"
     now = int(time.time() * 1000)
     for bad in ({"for_ms": 0}, {"for_ms": -1}, {"until": now - 1000},
                 {"for_ms": 1000, "until": now + 5000},
@@ -300,7 +300,7 @@ def test_rules_of_one_sandbox(d):
     assert not check(d, "a.example", "other")["allowed"] and not check(d, "a.example")["allowed"]
     assert d.call("DELETE", "/v1/policy/rules?resource=a.example")[0] == 404
     assert d.call("DELETE", f"/v1/policy/rules?resource=a.example&sandbox={two['id']}")[0] == 404
-    # a new name takes its rules along, and nobody else gets them
+    # a new name keeps its rules, and no other sandbox gets them
     ok(d.call("PATCH", "/v1/sandboxes/demo", {"name": "moved"}))
     assert check(d, "a.example", "moved")["allowed"]
     assert [r["sandbox"] for r in policy(d)["rules"] if r["sandbox"]] == ["moved"]
@@ -337,7 +337,7 @@ def test_rules_that_a_crash_left_are_not_for_a_later_sandbox(d):
     assert check(d, "a.example", "later")["allowed"]
 
 
-# -- who is told ----------------------------------------------------------------------------------
+# -- notified sandboxes ---------------------------------------------------------------------------
 
 def test_running_sandboxes_are_told_before_the_answer(d):
     preset(d)
@@ -349,7 +349,7 @@ def test_running_sandboxes_are_told_before_the_answer(d):
                                                   two) == ["two"] and reloads(d, slow) == ["slow"]
     ok(add(d, "allow", "b.example", sandbox="one"), 201)
     assert reloads(d, one) == ["one", "one"] and reloads(d, two) == ["two"]
-    assert reloads(d, slow) == ["slow"], "a rule of one sandbox waits for nobody else"
+    assert reloads(d, slow) == ["slow"], "a rule of one sandbox waits for no other sandbox"
     ok(d.call("PATCH", "/v1/sandboxes/one", {"name": "uno"}))
     assert reloads(d, one)[-1] == "uno"
     ok(d.call("POST", "/v1/reload"))
@@ -370,7 +370,7 @@ def test_who_does_not_take_it_is_named_in_time(d):
     said = {n["sandbox"]: n["reason"] for n in o["not_taken"]}
     assert set(said) == {"mute", "no", "deaf"} and said["no"] == "the policy is too heavy"
     assert "in time" in said["mute"]
-    assert not check(d, "a.example")["allowed"], "it counts all the same"
+    assert not check(d, "a.example")["allowed"], "it applies anyway"
 
 
 def test_a_keeper_that_dies_is_not_waited_for(d):
@@ -440,7 +440,7 @@ def test_what_cannot_be_recorded_is_refused(d):
     d.create("there")
     wait_for(lambda: json.loads((d.state / "audit/heads/sbxd").read_text()) == log_lines(d)[-1])
     d.kill()
-    # a log that somebody changed is not gone on with
+    # a modified log is not continued
     log = next((d.state / "audit/sbxd").glob("*.jsonl"))
     good = log.read_bytes()
     log.write_bytes(good.replace(b"set-default", b"set-defaulT", 1))
@@ -457,7 +457,7 @@ def test_what_cannot_be_recorded_is_refused(d):
         assert status == 500 and "audit log" in o["error"]["message"], (method, path, o)
     assert file_text(d) == before and [s["name"] for s in d.list()] == ["there"]
     assert list(d.state.glob("policy.*")) == []
-    # reading and removing go on
+    # reading and removing continue to work
     assert check(d, "github.com")["allowed"]
     assert d.call("DELETE", "/v1/sandboxes/there")[0] == 204
     log.write_bytes(good)
@@ -548,6 +548,6 @@ def test_100_000_rules(d):
     assert d.call("GET", "/v1/policy?text=1")[0] == 413
     assert d.call("DELETE", "/v1/sandboxes/moved")[0] == 204
     assert policy(d)["total"] == n - n // 10
-    # one change, or a look into it, is not felt by others: sbx ls has one second
+    # one change, or a query, does not delay others: sbx ls has one second
     if MEASURED:
         assert all(t < 2 for t in times.values()) and times["page"] < 0.1, times

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pool of sbxd: machines that wait, who gets one, and what happens to one that dies, hangs or
-does not fit any more."""
+"""The pool of sbxd: waiting machines, their claims, and machines that die, hang or no longer
+fit."""
 import json
 import os
 import signal
@@ -23,7 +23,7 @@ def make_template(d, name="debian", size=1):
 
 
 def settings(d, **values):
-    """Written as `sbx settings` does, and told to sbxd."""
+    """Writes settings as `sbx settings` does, and notifies sbxd."""
     folder = d.root / "c/sbx"
     folder.mkdir(exist_ok=True)
     everything = {"vm.cpus": 2, "vm.memory": "1g", "vm.accel": "tcg", "warm.images": "false",
@@ -38,7 +38,7 @@ def state(d):
 
 
 def waiting(d):
-    """Ids of the machines that nobody has claimed."""
+    """Ids of the unclaimed machines."""
     return {p.parent.name for p in (d.state / "sandboxes").glob("*/pool")}
 
 
@@ -83,7 +83,7 @@ def test_one_that_waits_is_in_no_list(pool):
     assert pool.call("POST", f"/v1/sandboxes/{ident}/start")[0] == 404
     assert pool.call("DELETE", f"/v1/sandboxes/{ident}?force=1")[0] == 404
     begin = time.monotonic()
-    ok(pool.call("POST", "/v1/reload"))  # nobody has to be told, and nobody is waited for
+    ok(pool.call("POST", "/v1/reload"))  # no sandbox needs a notification, and no reply is awaited
     assert time.monotonic() - begin < 3.5  # RELOAD_MS is 4 s
     assert one(pool) == ident
 
@@ -236,7 +236,7 @@ def test_sbxd_is_killed(pool):
     keeper = pid_of(pool, ident)
     pool.create("taken")
     pool.kill()
-    wait_for(lambda: not is_alive(keeper))  # a machine that nobody can claim ends
+    wait_for(lambda: not is_alive(keeper))  # a machine that cannot be claimed exits
     pool.start()
     wait_for(lambda: state(pool) == (1, 1), READY)
     assert one(pool) != ident and not (pool.state / "sandboxes" / ident / "pool").exists()
@@ -263,4 +263,4 @@ def test_one_that_never_is_ready_is_tried_less_and_less(d, how):
     time.sleep(6)
     assert state(d) == (0, 1) and folders(d) == set()
     assert d.log_text().count("did not become ready") == 1  # and not one after the other
-    d.run("demo")  # nobody waits for it
+    d.run("demo")  # no client waits for it

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published ports in the API of sbxd: the list, who is told, what is recorded, what cannot be
-had."""
+"""Published ports in the API of sbxd: the list, notified sandboxes, audit records, and refused
+ports."""
 import pytest
 
 from test_api import d, wait_for  # noqa: F401
@@ -92,7 +92,7 @@ def test_another_sandbox_is_named(d):
     assert ports(d, "two") == []
     status, o = d.call("POST", "/v1/sandboxes", {"name": "three", "ports": [port(8080, 1)]})
     assert status == 409 and "sandbox one" in o["error"]["message"]
-    # A stopped one is in nobody's way.
+    # A stopped sandbox does not use its port.
     ok(d.call("POST", "/v1/sandboxes/one/stop", {"timeout_ms": 0}))
     ok(publish(d, "two", port(8080, 80)))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials in the API of sbxd, with the real vault: what is told, what is not, and who outlives
-whom."""
+"""Credentials in the API of sbxd, with the real vault: notifications, values that are never
+sent, and the lifetimes of the processes."""
 import array
 import base64
 import concurrent.futures
@@ -152,7 +152,7 @@ def canary():
 
 
 def files_with(root, text):
-    """Every file below the folder that holds the text."""
+    """Every file below the directory that contains the text."""
     found = []
     for path in pathlib.Path(root).rglob("*"):
         if path.is_file() and not path.is_symlink() and text.encode() in path.read_bytes():
@@ -220,7 +220,7 @@ def test_the_value_is_nowhere(v):
                 assert value.encode() not in pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
     # sbxd's own memory: the bytes never were in it
     assert value.encode() not in memory_of(v.proc.pid)
-    # the search finds what is there
+    # the search finds existing values
     (v.state / "x").write_text(value)
     assert files_with(v.root, value) == [v.state / "x"]
 
@@ -317,7 +317,7 @@ def test_the_value_needs_a_descriptor(v, tmp_path):
     status, o = v.send(*put)
     assert status == 400 and "descriptor" in o["error"]["message"]
     r, w = os.pipe()
-    assert v.send(*put, [r, r])[0] == 400  # one too many
+    assert v.send(*put, [r, r])[0] == 400  # an unexpected descriptor
     assert v.send(*put, [r, r, r, r, r, r, r, r])[0] == 400
     (tmp_path / "f").write_text("from a file")
     with open(tmp_path / "f") as f:
@@ -592,7 +592,7 @@ def test_the_vault_outlives_sbxd(v):
 
 
 def test_the_socket_is_there_after_the_death_of_one_that_was_found(v):
-    """Nobody asks sbxd anything: a keeper that connects still gets a vault."""
+    """Without any request to sbxd, a keeper that connects still gets a vault."""
     assert v.set("anthropic", canary())[0] == 200
     v.kill()
     v.start()
@@ -645,7 +645,7 @@ def test_it_stays_for_sandboxes_that_run(v):
 
 
 def check_kept(v, sets):
-    """Whatever was said to be set is there; whatever is there was asked for."""
+    """Every confirmed credential exists; every existing one was requested."""
     kept = {s["name"]: s["secret"] for s in v.secrets()}
     for name, (value, answers) in sets.items():
         if 200 in answers:
@@ -686,7 +686,7 @@ def test_kill_in_the_middle_of_set(v, who):
     check_kept(v, sets)
     assert any(answers != [200] for _, answers in sets.values()), "it was never in the middle"
     assert "github" in v.names()
-    # the sealed file is whole for a new vault too
+    # the sealed file is complete for a new vault too
     names = v.names()
     if pids := v.vault_pids():
         os.kill(pids["vault"], signal.SIGKILL)
@@ -839,8 +839,8 @@ def check_answers_to_hostile_vault(v, how):
 
 
 def test_a_vault_out_of_its_mind():
-    """sbxd says no in its time, serves others, and has a good vault as soon as there is one. All at
-    the same time: most of it is waiting."""
+    """sbxd reports an error in time, serves others, and uses a good vault as soon as one exists.
+    All cases run at the same time: most of the time they wait."""
     def check_one(how):
         with running_daemon() as daemon:
             check_answers_to_hostile_vault(daemon, how)
@@ -901,8 +901,8 @@ def test_passphrase():
 # -- the desktop's keyring -------------------------------------------------------------------------
 
 def test_real_keyring(tmp_path):
-    """gnome-keyring on a bus of its own: the key is there, sbxd hands the bus on, and the next
-    vault finds it."""
+    """gnome-keyring on a separate bus: the key exists, sbxd passes the bus on, and the next vault
+    finds it."""
     for tool in ("dbus-run-session", "gnome-keyring-daemon"):
         assert shutil.which(tool), f"no {tool} here; try: tools/setup --test"
     run = tmp_path / "run"

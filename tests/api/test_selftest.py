@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A start whose KVM self-test takes as long as it may: /dev/kvm opens, and the test machine never
-says a word.
+responds.
 
 sbxd and the keeper are the real programs, in a mount namespace with another /dev and another
 qemu."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name with a credential that leads inside: the resolver is the attacker's. In namespaces of its
-own, where every address is local.
+"""A name with a credential that resolves to a private address: the resolver is the attacker's. Runs
+in separate namespaces, where every address is local.
 
 usage:  tests/proxy/cred_rebinding.py      one JSON line
 
@@ -44,7 +44,7 @@ def run(folder):
     with credlab.Lab(folder) as lab, rigs.CredRig([f"allow network {HOST}:443"], None,
                                                   lab.ca.pem) as rig:
         rig.set_secret("openai", "sk-proj-rebinding0123456789")
-        # An address that the host gets while it runs is one of its own a second later.
+        # An address that the host gets while the test runs is a host address a second later.
         subprocess.run(["ip", "addr", "add", f"{OWN}/32", "dev", "lo"], check=True)
         time.sleep(1.1)
         for addresses in [[a] for a in (*INSIDE, OWN)] + [[PUBLIC, "127.0.0.1"]]:

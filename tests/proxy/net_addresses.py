@@ -5,8 +5,8 @@ is tried.
 
 Forty addresses that no rule names (loopback, private, link-local, metadata, ...) are spelled in the
 ways that parsers have disagreed about, and sent as CONNECT, as an absolute URL, as Host, as a
-caught connection, and as what the resolver says about a name. The policy allows every host, so only
-the class of the address speaks against it. In the namespace every address is local and a server
+caught connection, and as the resolver's answer for a name. The policy allows every host, so only
+the class of the address is a reason to deny. In the namespace every address is local and a server
 accepts on the ports, and nft counts what opens a connection. Then a public address is connected to,
 so that the counters are known to count. One JSON line.
 """
@@ -144,7 +144,7 @@ def run(n, seed):
             text, plain = spell(rng, forbidden)
             plain = plain or forbidden
             port = rng.choice((80, 443, 8080))
-            # A name that is none of our spellings would be resolved: to the same address.
+            # Any other name would be resolved: to the same address.
             resolver.answers = Everything([str(forbidden), str(plain)])
             way = rng.choice(("connect", "url", "host", "caught", "name"))
             if way == "connect":

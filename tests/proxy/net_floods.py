@@ -95,8 +95,8 @@ FLOODS = {
 
 
 def attack(path, kind, seconds):
-    """In a process of its own: floods, and prints the connections it needed and the bytes that edge
-    took."""
+    """Runs in a separate process: floods, and prints the number of connections and of the bytes
+    that edge read."""
     blob, end, wires, sent = FLOODS[kind], time.time() + seconds, 0, 0
     while time.time() < end:
         wires += 1
@@ -120,8 +120,8 @@ def attack(path, kind, seconds):
 
 
 def request(box):
-    """Both ends end the stream: one that is reset each time would be a flood of its own on a fast
-    machine."""
+    """Both ends close the stream: on a fast machine, streams that are reset would be another
+    flood."""
     with box.proxy() as stream:
         stream.send(
             b"GET http://other.test/ HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n")
@@ -130,7 +130,7 @@ def request(box):
 
 
 def latency(box, seconds, took):
-    """Adds ms of requests made one after the other; how many of them failed."""
+    """Adds the ms of consecutive requests. Returns the number of failed requests."""
     failed, end = 0, time.time() + seconds
     while time.time() < end:
         start = time.perf_counter()

@@ -27,7 +27,7 @@ TARGET = "bulk.test:9000"
 
 
 class Origin:
-    """Sends or takes so many bytes, and may stop in between. The first byte says which."""
+    """Sends or receives `total` bytes, with an optional pause. The first byte selects the direction."""
 
     def __init__(self, total, pause):
         self.total, self.pause, self.got = total, pause, 0

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""net_http.py - HTTP of all kinds through the real edge and egress, to an origin that behaves as
-its path says.
+"""net_http.py - HTTP of all kinds through the real edge and egress, to an upstream whose behavior
+the path selects.
 
 Each function whose name begins with `check_` is one case, over one connection to the proxy port.
 One JSON line.

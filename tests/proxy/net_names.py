@@ -3,7 +3,7 @@
 """net_names.py [--n 2000] [--seed 1] - names that no rule allows: not one packet leaves the host.
 
 N random names (short, long, coded bytes as a covert channel would use them, PTR, service names,
-every query type and class, with and without EDNS, over UDP and TCP) are asked through the real
+every query type and class, with and without EDNS, over UDP and TCP) are queried through the real
 edge. A resolver that egress would ask counts, and nft counts every packet of the namespace. Then
 one allowed name is connected to, so that the counters are known to count. One JSON line;
 CVE-2026-12039 in another sandbox was this.
@@ -46,7 +46,7 @@ def name(rng):
         return [b"_" + label(rng, 5), b"_tcp", label(rng, 9), b"test"]
     if kind == 5:  # any byte at all
         return [rng.randbytes(rng.randrange(1, 20)), b"test"]
-    if kind == 6:  # beside an allowed name
+    if kind == 6:  # in the same message as an allowed name
         return rng.choice([[label(rng, 6), b"allowed", b"test"],
                            [b"allowed", b"test", label(rng, 3)],
                            [b"allowed\0", b"test"], [label(rng, 4) + b"allowed", b"test"]])

@@ -29,7 +29,7 @@ ALL = "allow network **:1-65535"
 
 
 class Server:
-    """Says hello to nobody, and keeps what it was told."""
+    """Sends nothing, and keeps the received bytes."""
 
     def __init__(self):
         self.said = []
@@ -62,7 +62,7 @@ def check(found, what, got, want):
 
 
 def here(found, server):
-    """The names of the host: a rule with the name and the port, and nothing else, leads to its
+    """The names of the host: a rule with the name and the port, and nothing else, allows its
     loopback."""
     names = ("host.docker.internal", "gateway.docker.internal")
     count = len(server.said)

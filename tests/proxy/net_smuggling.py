@@ -4,10 +4,11 @@
 origin.
 
 The scripts of smuggling.wire and N mutations of them go into a caught connection to example.test.
-canon_pipe says what may be forwarded. Without --servers the origin is a recorder in this program,
-and what it gets must be just those bytes, one request a connection; with it nginx, haproxy, apache,
-node and squid stand there, and each must have read just those requests. What is not forwarded must
-be answered by edge with a refusal, or the connection be closed. One JSON line.
+canon_pipe prints the bytes that may be forwarded. Without --servers the upstream is a recorder in
+this program, which must receive exactly those bytes, one request per connection. With --servers the
+upstreams are nginx, haproxy, apache, node and squid, and each must have read exactly those
+requests. For every other request edge must respond with a refusal or close the connection. Prints
+one line of JSON.
 """
 import argparse
 import concurrent.futures
@@ -34,7 +35,7 @@ SILENCE = 10
 
 
 def body_end(head, data):
-    """Where the body ends in data; None while it is not whole."""
+    """The end of the body in data; None while it is incomplete."""
     fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
     if b"content-length" in fields:
         n = int(fields[b"content-length"])
@@ -54,7 +55,7 @@ def body_end(head, data):
 
 
 class Recorder:
-    """An origin that keeps what each connection said."""
+    """An upstream that keeps the bytes of each connection."""
 
     def __init__(self):
         self.lock, self.whole, self.parts, self.extra = threading.Lock(), [], [], []
@@ -200,7 +201,7 @@ def judge_served(expected, found, how):
 
 
 class Served:
-    """Five servers in front of one recorder, each behind a sandbox of its own."""
+    """Five servers in front of one recorder, each with its own sandbox."""
 
     def __init__(self, folder):
         self.servers = long_smuggling.Servers(pathlib.Path(folder), [])
@@ -209,7 +210,7 @@ class Served:
                       for s, p in self.servers.ports.items()}
         self.caught = {s: caught(b) for s, b in self.boxes.items()}
         self.per, self.bad, self.seen = {s: {} for s in self.boxes}, [], 0
-        self.before = self.total()  # squid looks at its peer when it starts
+        self.before = self.total()  # squid probes its peer when it starts
 
     def send(self, pool, names, name, data, expected):
         methods = [e[0] for e in expected]
@@ -225,7 +226,7 @@ class Served:
                 self.bad.append((server, name, verdict, repr(data)))
 
     def total(self):
-        """Requests that the recorder has read, whoever got the answer."""
+        """Requests that the recorder has read, for any client."""
         with socket.create_connection(("127.0.0.1", self.servers.origin)) as sock:
             sock.sendall(long_smuggling.OURS)
             head = b""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of other languages, behind the real keeper, edge, egress, origins and vault (CredRig):
+"""Clients of other languages, with the real keeper, edge, egress, origins and vault (CredRig):
 Java, Go, the AWS command line, gRPC.
 
-Each has a sentinel and what follows from its own way to sign or to speak HTTP/2. The server sees
-the real credential once and nothing of the guest's; the S3 calculates every signature with the real
+Each has a placeholder credential and its own way to sign or to use HTTP/2. The server sees the real
+credential once and no credential of the guest; the S3 calculates every signature with the real
 secret (tests/rigs/lab/sigv4_server.py).
 """
 import base64
@@ -116,7 +116,7 @@ def got(lab, path, n=1):
         assert "proxy-managed" not in json.dumps(request), request
 
 
-# Java and Go: a POST with the sentinel, a GET without a header, both on one connection.
+# Java and Go: a POST with the placeholder, a GET without a header, both on one connection.
 
 JAVA = """
 import java.net.URI;
@@ -191,7 +191,7 @@ def test_go_is_authenticated(rig, lab, tmp_path, go_client, version, off):
     got(lab, f"/go-{version}", 2)
 
 
-# The AWS command line: signed by sentinels, verified with the keys.
+# The AWS command line: signed with placeholders, verified with the keys.
 
 def aws(rig, folder, *argv, good=True, **more):
     env = guest(rig, folder, AWS_CA_BUNDLE=str(rig.trusted), AWS_DEFAULT_REGION="us-east-1",
@@ -201,7 +201,7 @@ def aws(rig, folder, *argv, good=True, **more):
 
 
 def arrived(lab, since):
-    """What came since; each verified, and without a sentinel in any place."""
+    """The requests since then; each verified, and without a placeholder in any place."""
     seen = lab.buckets.seen[since:]
     assert seen and all(verdict == "ok" for *_, verdict, _ in seen), seen
     for method, target, *_, headers in seen:
@@ -222,8 +222,8 @@ def test_aws_copies_and_lists(rig, lab, tmp_path):
     assert out.split()[2:] == ["300000", "plain"], out
     aws(rig, tmp_path, "s3", "rm", "s3://lab/plain")
     assert ("lab", "plain") not in lab.buckets.objects
-    # awscli 2.9 does not sign the content, 1.45 sends a sum behind it; what has none has the hash
-    # of nothing
+    # awscli 2.9 does not sign the content, 1.45 sends a sum after it; a request without a sum has
+    # the hash of nothing
     assert {payload for _, _, _, payload, _,
             _ in arrived(lab,
                          since)} - {sigv4_server.EMPTY} <= {"UNSIGNED-PAYLOAD",
@@ -318,7 +318,7 @@ def test_an_address_presigned_by_aws_works(rig, lab, tmp_path):
     url = aws(rig, tmp_path, "s3", "presign", "s3://lab/pre", "--expires-in", "300").strip()
     assert rig.variables()["AWS_ACCESS_KEY_ID"] in url
     since = len(lab.buckets.seen)
-    # awscli 1 takes the signature before this one unless it is told
+    # awscli 1 takes the signature before this one by default
     if "X-Amz-Signature" not in url:
         (tmp_path / "config").write_text("[default]\ns3 =\n  signature_version = s3v4\n")
         url = aws(rig, tmp_path, "s3", "presign", "s3://lab/pre",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that want a credential, behind the real keeper, edge, egress, origins and vault
+"""Servers that require a credential, with the real keeper, edge, egress, origins and vault
 (CredRig): an S3 that checks the key's id (not the signature), an npm registry, a registry of
-images. Clients have sentinels and succeed; the same without the credential are refused by the
-server.
+images. Clients with placeholder credentials succeed; the server refuses the same clients without
+the credential.
 """
 import base64
 import datetime

@@ -2,9 +2,9 @@
 """Credentials from the attacker's side: real clients and servers around the real keeper, edge,
 egress, origins and vault (CredRig).
 
-Whoever speaks here is guest root. Each attack has three ends: what the client got, what servers
-saw, and what the audit log says. After every test no server but the right one, no log and no record
-has a byte of a canary.
+The clients run as guest root. Each attack has three ends: the response to the client, the requests
+at the servers, and the audit log. After every test no server but the right one, no log and no
+record has a byte of a canary.
 """
 import base64
 import contextlib
@@ -52,7 +52,7 @@ SECONDS = 20
 
 
 class Counter(Listener):
-    """A server that must never be asked."""
+    """A server that must never receive a request."""
 
     def __init__(self):
         super().__init__(host="127.0.0.1")
@@ -95,7 +95,7 @@ def rig(lab):
 
 
 def written(canary):
-    """How a value may stand in an answer."""
+    """The forms of a value in a response."""
     raw = canary.encode()
     forms = {"plain": raw, "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode(),
              "utf16": canary.encode("utf-16-le"),
@@ -109,7 +109,7 @@ def written(canary):
 
 
 def leaks(data):
-    """Which canaries stand in these bytes, however they are written."""
+    """The canaries in these bytes, in any form."""
     views = {data, urllib.parse.unquote_to_bytes(data),
              html.unescape(data.decode("latin-1")).encode("latin-1", "replace"),
              re.sub(rb"\\u00([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), data)}
@@ -208,7 +208,7 @@ def h2(rig, host, script):
 
 
 class Raw:
-    """A connection that says what we want: CONNECT, then TLS inside."""
+    """A connection for raw bytes: CONNECT, then TLS inside."""
 
     def __init__(self, rig, host=HOST, sni=None, port=443, tls=True):
         self.sock = socket.create_connection(("127.0.0.1", rig.bridge()), SECONDS)
@@ -792,7 +792,7 @@ def test_a_secret_removed_in_flight_ends_the_request(rig, lab, mark, whole):
         assert "GH_TOKEN" not in rig.variables()
         mark.wait(kind="credential-use", op="GET /sse", reason="removed|changed|gone|ended|binding")
         mark.wait(kind="decision", decision="deny", op="GET /after")
-        # and a new one is an opaque tunnel: what the guest says is the guest's own
+        # and a new one is an opaque tunnel for the guest's own bytes
         assert b"sbx test lab" in curl(rig, "-v", f"https://{FORGE}/without").stderr
         assert lab.server.header(lab.server.wait("/without")[0], "authorization") == []
     finally:
@@ -821,7 +821,7 @@ def test_an_origin_killed_between_release_and_send_sends_nothing(rig, lab, mark,
         with Raw(rig) as raw:
             raw.sock.sendall(f"GET /killed HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
             for _ in range(200):
-                # these may not have been waited for
+                # these were possibly not awaited
                 origins = [pid for pid in rig.pids()["origin"] if pid not in killed]
                 if origins:
                     break

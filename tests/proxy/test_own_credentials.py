@@ -3,7 +3,7 @@
 the user permits them for the sandbox.
 
 The real keeper, edge, egress, origins and vault (CredRig) with the services of the installation;
-whoever speaks here is guest root.
+the clients run as guest root.
 """
 import json
 import pathlib

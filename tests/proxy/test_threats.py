@@ -31,7 +31,7 @@ ALERT = b"\x15"
 
 
 class World:
-    """A rig with one allowed host on 80, 443 and 2222, and servers behind it."""
+    """A rig with one allowed host on 80, 443 and 2222, and its servers."""
 
     def __init__(self):
         self.http = rig.Listener(0, rig.http_ok, "127.0.0.1")
@@ -184,15 +184,15 @@ def test_sandbox_runtime_nul_byte_in_a_host_name(world, where):
                                       world.address())
             else:
                 answer, stream = sni(world, text)
-            # A tunnel is open before its first bytes are looked at.
+            # A tunnel is open before its first bytes are inspected.
             if status(answer) == 200 or (where != "sni" and world.connections() != count):
                 assert is_same_host(text, where), (where, text, answer)
             stream.close()
 
 
 def is_same_host(text, where):
-    """Spellings that are the allowed host to every reader: a port, a path behind it, blanks around
-    it."""
+    """Spellings that are the allowed host to every reader: with a port, with a path, with blanks
+    around it."""
     text = text.strip(b" \t").lower()
     return text.split(b"/")[0].split(b"?")[0] in (ALLOWED.encode(), ALLOWED.encode() + b":80")
 
@@ -330,7 +330,7 @@ class Client:
         assert self.lib.SSL_ctrl(self.ssl, self.SET_NAME, 0, ctypes.c_char_p(name.encode())) == 1
 
     def step(self):
-        """What the client says now; b"" at the end of the handshake, or when it failed."""
+        """The next bytes of the client; b"" after the handshake, or if it failed."""
         self.lib.SSL_do_handshake(self.ssl)
         buf = ctypes.create_string_buffer(65536)
         n = self.lib.BIO_read(self.out, buf, len(buf))
@@ -356,8 +356,8 @@ class Client:
 
 @contextlib.contextmanager
 def retrying_server(folder):
-    """A server of OpenSSL that takes keys of P-256 alone, and so asks every client for a second
-    ClientHello; and the names it saw."""
+    """A server of OpenSSL that accepts only keys of P-256, and therefore requires a second
+    ClientHello of every client. Also the names that it saw."""
     key, cert, names = folder / "key.pem", folder / "cert.pem", []
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=front.test",
@@ -593,7 +593,7 @@ def test_sbx_0_38_hijacked_connect_leaked(fresh):
 
 
 def test_sbx_0_37_1_the_proxy_listened_on_loopback(world):
-    """Other users of the host could use it: nothing of ours listens on an address."""
+    """No process of sbx listens on an address: other users of the host could use it."""
     pids = [world.rig.process.pid, world.rig.stats()["edge"]["pid"],
             world.rig.stats()["egress"]["pid"]]
     inodes = set()

@@ -10,7 +10,7 @@ was none.
 which the sbx under test is then started (`lab.apart.prefix` is the prefix of its command line).
 There the resolver has port 53 and is in resolv.conf, and no packet can leave: what is not counted
 here was not sent. Servers with addresses of the Internet (PUBLIC) are in a second network
-namespace behind a gateway: their addresses are not those of the sandbox's host, nor of its network.
+namespace, which a gateway connects: their addresses are not those of the sandbox's host or network.
 
     server       what it is                                            its names (NAMES)
     http         nginx, HTTP/1.1                                       port 80 of the allowed names
@@ -52,7 +52,7 @@ CERT_NAMES = ("real.test", *ALLOWED, *DENIED, "*.wild.test", "localhost")
 BANNER = b"220 lab first\r\n"
 BODY = "hello from the laboratory"
 COPY = 65536
-# On the loopback device of the network namespace behind the gateway.
+# On the loopback device of the network namespace of the gateway.
 PUBLIC = {"real.test": ["198.41.0.4", "2001:503:ba3e::2:30"]}
 # both ends of the link to it
 NEAR, FAR = ("10.99.0.1/30", "fd99::1/64"), ("10.99.0.2/30", "fd99::2/64")
@@ -80,7 +80,7 @@ def wait_port(port, seconds=10):
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
-            assert time.monotonic() < deadline, f"nobody listens on port {port} after {seconds} s"
+            assert time.monotonic() < deadline, f"connection refused: port {port} after {seconds} s"
             time.sleep(0.02)
 
 

@@ -2,9 +2,9 @@
 """Runs inside the guest, and inside a container: tries every cell of a table and prints the results
 as JSON.
 
-usage: python3 netprobe.py FOLDER < table.json
+usage: python3 netprobe.py DIR < table.json
 
-FOLDER has ca.crt. A cell is {"id", "path": forward|transparent, "proto": http|https|tcp, "host",
+DIR has ca.crt. A cell is {"id", "path": forward|transparent, "proto": http|https|tcp, "host",
 "port"} and may have "sni", "header" (the Host header), "family" (4 or 6), "plain" (bytes to send
 instead, in latin-1), "first" (the server speaks first). The answer is {"id": {"verdict", "how",
 "ms"}}: `allowed` only if the laboratory's own answer was received, `denied` if it was denied in
@@ -46,7 +46,7 @@ def connect(host, port, family):
         s = socket.socket(kind, style, proto)
         s.settimeout(SECONDS)
         # In the guest, bypasses its own check (src/guest/net/net_hold.h), to test the host's; a
-        # container may not do that.
+        # container cannot do that.
         with contextlib.suppress(OSError):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, 0x73627802)
         try:

@@ -3,7 +3,7 @@
 
 `Rig` starts tests/rigs/netrig; its streams are plain sockets. `namespace()` moves the whole program
 into a network namespace, where every address is local and nft counts each packet that edge and
-egress send. `Resolver` and `Listener` are the outside world there, and they count too.
+egress send. `Resolver` and `Listener` are the servers there, and they also count.
 """
 import atexit
 import contextlib
@@ -145,7 +145,7 @@ class Rig:
         try:
             sock.connect(str(self.dir / "s"))
         except (FileNotFoundError, ConnectionRefusedError) as err:
-            raise RuntimeError(f"netrig is gone (exit {self.process.poll()}):\n"
+            raise RuntimeError(f"netrig exited ( {self.process.poll()}):\n"
                                + self.text()[-4000:]) from err
         sock.sendall(line.encode() + b"\n")
         return sock
@@ -400,8 +400,8 @@ class Resolver:
 def namespace():
     """Runs this program again in a network namespace where every address is local; returns there.
 
-    Connections come from 127.0.0.1: one with the same address at both ends would count as one to
-    the host itself.
+    Connections come from 127.0.0.1: sbx treats a connection with the same address at both ends as a
+    connection to the host itself.
     """
     if os.environ.get("SBX_RIG_NAMESPACE") != "yes":
         os.environ["SBX_RIG_NAMESPACE"] = "yes"
@@ -555,7 +555,7 @@ class CredRig(Rig):
             if json.loads(self.command("pids"))["trusts"] > before:
                 return
             time.sleep(0.01)
-        raise RuntimeError("the guest was told nothing:\n" + self.text()[-4000:])
+        raise RuntimeError("the guest received no message:\n" + self.text()[-4000:])
 
     def set_secret(self, name, value, scope=""):
         self.told(lambda: self.vault("set", name, scope, value=value.encode()))

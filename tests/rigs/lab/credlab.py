@@ -59,7 +59,7 @@ def wait_port(port, process, seconds=WAIT):
             return
         except OSError:
             assert process.poll() is None, f"the server ended with {process.returncode}"
-            assert time.monotonic() < end, f"nobody listens on port {port} after {seconds} s"
+            assert time.monotonic() < end, f"connection refused: port {port} after {seconds} s"
             time.sleep(0.05)
 
 
