@@ -22,7 +22,7 @@ class Row:
 
     @functools.cached_property
     def expression(self):
-        """Holds in each folder; a row about a folder also for what is below it."""
+        """Matches in each directory; a row about a directory also matches everything below it."""
         text = re.sub(r"\*\*/|\*\*$|[*?.+^$]", lambda m: WILD.get(m[0], "\\" + m[0]), self.pattern)
         return re.compile(f"(?:.*/)?{text}" + ("(?:/.*)?" if self.mode == "report-tree" else ""))
 
@@ -44,7 +44,7 @@ KINDS = sorted({row.kind for row in ROWS})
 
 
 def judge(path):
-    """The row that counts for a path of a workspace; None if it is an ordinary one."""
+    """The row for a path of a workspace; None for an ordinary path."""
     best = None
     for row in (r for r in ROWS if r.matches(path)):
         if row.mode == "allow":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For each kind of data/airlock/autorun.list what an attacker writes, and what a person then types.
+"""For each kind of data/airlock/autorun.list the files of an attacker, and the command of the user.
 
-A payload has PLANT, the files that come from a sandbox, and RUN, a command of the host in the same
-folder. Its program creates the file CANARY. BEFORE is what the person did earlier, HOME the files
-of the person's own settings. `%C` stands for the path of the canary, `%W` for the folder and `%H`
-for that of the settings.
+A payload has PLANT, the files from a sandbox, and RUN, a command on the host in the same directory.
+Its program creates the file CANARY. BEFORE is an earlier command of the user, HOME the user's own
+settings. `%C` is the path of the canary, `%W` the directory and `%H` the directory of the
+settings.
 
 Kinds of programs that Debian does not have, or only as part of several hundred MB or packages (go,
 nix, emacs, gradle, elixir, docker, vagrant, terraform), have files only: FILES.
@@ -15,7 +15,7 @@ import os
 TOUCH = "touch '%C'"
 SCRIPT = "#!/bin/sh\n" + TOUCH + "\n"
 INIT = "git init -q . && git commit -q --allow-empty -m 1"
-# A repository whose settings run a program: fsmonitor is asked by each `git status`.
+# A repository whose settings run a program: each `git status` runs fsmonitor.
 CONFIG = f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = "{TOUCH}; false"\n'
 BARE = CONFIG + "\tworktree = %W/src\n"
 REF = "ref: refs/heads/master\n"
@@ -40,7 +40,7 @@ class Payload:
     run: str
     before: str = ""
     home: dict = dataclasses.field(default_factory=dict)
-    # The planted files that lead to the canary, if others only help.
+    # The planted files that run the canary, if others only help.
     lead: tuple = ()
 
     @property
@@ -49,7 +49,7 @@ class Payload:
 
 
 def bare(folder, config=CONFIG):
-    """A folder that git takes for a repository."""
+    """A directory that git treats as a repository."""
     files = {"HEAD": REF, "config": config, "objects/.keep": "", "refs/.keep": ""}
     return {os.path.normpath(f"{folder}/{name}"): text for name, text in files.items()}
 

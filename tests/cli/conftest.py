@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every test has its own installation: own XDG folders, own sbxd, gone at the end."""
+"""Every test has its own installation: XDG directories and sbxd, removed at the end."""
 import contextlib
 import json
 import os
@@ -58,7 +58,7 @@ class Installation:
         self.sbx("settings", "set", "vault.key", "file", check=0)
 
     def template(self):
-        """A folder that says it is a template: the stand-in keeper boots nothing."""
+        """A directory with the form of a template: the simulated keeper boots no VM."""
         d = self.root / "data/sbx/templates/debian"
         d.mkdir(parents=True)
         (d / "manifest.json").write_text(json.dumps(
@@ -95,7 +95,7 @@ class Installation:
 
 
 def on_terminal(inst, args, typed=b"", env=None, seconds=20):
-    """Runs sbx on a terminal of its own; gives all it wrote and its exit status."""
+    """Runs sbx on a separate terminal. Returns its output and its exit status."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(inst.work)

@@ -41,7 +41,7 @@ class Prove:
         link.symlink_to(path)
 
     def hostile(self, text):
-        """A driver in the guest that says what it likes. The request is read first."""
+        """A driver in the guest that sends arbitrary bytes. It reads the request first."""
         path = self.inst.root / "hostile"
         path.write_text("#!/usr/bin/env python3\nimport os, struct, sys, time\nMARK = %d\n"
                         "def frame(number, status, out, n=None):\n"
@@ -80,14 +80,14 @@ class Prove:
         return self.inst.sbx("ls", "-q", check=0).stdout.split()
 
     def drivers(self):
-        """How many sandboxes are being asked by a tool of ours."""
+        """The number of sandboxes that a tool of sbx is querying."""
         found = subprocess.run(["pgrep", "-fc",
                                 f"^{self.inst.root}/state/sbx-prove-[0-9a-f]*/sbx-probe drive"],
                                capture_output=True, check=False)
         return int(found.stdout)
 
     def left(self):
-        """What a run may not leave: host folder, guest folder."""
+        """Directories that a run must not leave: on the host, in the guest."""
         return [*self.tmp.iterdir(), *(self.inst.root / "state").glob("sbx-prove-*")]
 
 

@@ -24,7 +24,7 @@ A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 
 
 class Logs:
-    """audit_writer on this installation's state folder."""
+    """audit_writer on the state directory of this installation."""
 
     def __init__(self, inst):
         self.inst = inst
@@ -169,7 +169,7 @@ def test_show_is_one_line_for_each_record(bare, logs):
     assert lines[2].endswith(
         " demo deny https evil.example:443 transparent: no applicable policies")
     assert lines[4].endswith(" second allow https good.example:443 forward-bypass rule local:17")
-    # By time, over all logs; heads only when they are asked for.
+    # By time, over all logs; signed checkpoints only on request.
     assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
     assert bare.sbx("audit", "show", "--limit", "2").stdout.splitlines() == lines[-2:]
     assert bare.sbx("audit", "show", "demo", "-n", "1").stdout.splitlines() == lines[-1:]
@@ -474,7 +474,7 @@ def test_follow_ends_when_nobody_reads(bare, logs):
 
 
 def processor_seconds():
-    """Of all processes that this one has waited for: the wall time depends on the machine's load."""
+    """CPU time of all awaited processes: the elapsed time depends on the load of the machine."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -482,7 +482,7 @@ def processor_seconds():
 def test_a_long_log_in_bounded_memory_and_time(bare, logs):
     logs.say("fill", A, "demo", 100000)
     logs.finish()
-    # A sanitizer reserves terabytes of addresses for itself: there only the time is looked at.
+    # A sanitizer reserves terabytes of addresses for itself: there only the time is checked.
     limit = "" if b"__asan_init" in pathlib.Path(SBX).read_bytes() else "ulimit -v 200000; "
     for args in (["verify"], ["show"], ["export", "-o", "/dev/null"]):
         begin = processor_seconds()

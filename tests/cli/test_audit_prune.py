@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sbx audit prune` on logs that a real writer wrote, with a real sbxd that signs and removes; and
-`sbx audit home`: recorded by create, told when something changed, silent about what is inside."""
+"""`sbx audit prune` on logs of a real writer, with a real sbxd that signs and removes; and `sbx
+audit home`: create records the files, changes are reported, and the content of files is never
+shown."""
 import json
 import os
 import pty
@@ -85,7 +86,7 @@ def test_all_logs_by_age_also_of_removed_sandboxes(bare, logs):
     got = verify(bare)
     assert got[A]["records"] == got[B]["records"] == 2 and got[A]["pruned"]["records"] > 100
     assert got["sbxd"]["ok"] and got["sbxd"]["pruned"] is None  # sbxd writes its last segment
-    # Nothing is left to remove, and the next writer goes on.
+    # Nothing is left to remove, and the next writer continues the log.
     assert "No audit records to remove" in bare.sbx("audit", "prune", "--all", "--older-than",
                                                     later, "--yes", check=0).stdout
     again = Logs(bare)

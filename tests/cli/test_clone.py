@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--clone`: a repository on the disk of a sandbox, and plain git on the host.
 
-The sandbox is the stand-in: its programs run on this machine, so the clone is at another path
+The sandbox is simulated: its programs run on this machine, so the clone is at another path
 (HOST:GUEST). The git of the host, the remote helper and the jail are the real ones."""
 import json
 import os
@@ -32,7 +32,7 @@ class Repo:
         subprocess.run(["git", "init", "-q", *init, self.dir], check=True, env=self.env)
 
     def git(self, *args, dir=None, check=True, **more):
-        # as the stand-in has it for programs of the guest
+        # as in the simulated sandbox, for programs of the guest
         inside = {"SBX_USER": ""} if dir == self.guest else {}
         p = subprocess.run(["git", "-C", dir or self.dir, *map(str, args)],
                            env={**self.env, **inside}, capture_output=True, timeout=120, **more)
@@ -250,7 +250,7 @@ def test_rename_moves_the_remote(repo):
 
 
 def test_a_fork_of_a_clone_has_its_own_remote(repo):
-    """The disks of the stand-in are a directory of this machine, which both have."""
+    """The disks of the simulated sandbox are a directory of this machine, which both have."""
     repo.commit()
     repo.clone()
     repo.inst.sbx("stop", "demo", check=0)
@@ -459,7 +459,7 @@ def test_objects_that_fsck_refuses_do_not_reach_the_host(hostile):
 def test_hooks_and_configuration_of_a_clone_do_not_run_on_the_host(hostile):
     canary = hostile.inst.root / "canary"
     script = hostile.inst.root / "plant"
-    # the stand-in sets SBX_USER: without it, the program runs on the host
+    # the simulated sandbox sets SBX_USER: without it, the program runs on the host
     script.write_text(f"#!/bin/sh\n[ -n \"${{SBX_USER+x}}\" ] || touch '{canary}'\nexit 0\n")
     script.chmod(0o755)
     for hook in ("post-checkout", "reference-transaction", "pre-push", "post-update", "update",

@@ -69,7 +69,7 @@ def test_mistakes(inst):
 
 
 def hostile(inst, members):
-    """Makes the stand-in's `pack` print this archive."""
+    """Makes `pack` of the simulated sandbox print this archive."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
         for name, kind, link, body in members:
@@ -193,7 +193,7 @@ def test_a_link_that_a_guest_planted_in_the_destination_is_not_followed(inst):
                      ("it's", "../outside")):
         os.symlink(to, inst.work / name)
     os.symlink("../outside", inst.root / "second/od")
-    os.symlink(inst.work, inst.root / "short")  # a link of the user's own leads into the workspace
+    os.symlink(inst.work, inst.root / "short")  # a link of the user to the workspace
     os.symlink("work/od", inst.root / "shorter")
     for to in ("od", "od/", "od/.", "od/name", "real/in", "real/in/name", "real/up/od",
                inst.work / "od", inst.root / "second/od", "it's",

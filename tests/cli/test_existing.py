@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No option is accepted and ignored: what each option does when the sandbox is there already."""
+"""No option is accepted and ignored: the effect of each option if the sandbox already exists."""
 import json
 import re
 import shlex
@@ -21,7 +21,7 @@ def options_of(inst, verb):
 
 
 def type_hint(inst, p, **more):
-    """Types what the error says to type."""
+    """Runs the command that the error suggests."""
     hint = re.search(r"^  try: (sbx .*)$", p.stderr, re.M)
     assert hint, p.stderr
     for command in hint.group(1).split(" && "):
@@ -78,7 +78,7 @@ APPLIED = {
     "allow-hosts": (["--allow-hosts"], exists),
     "detached": ([], exists),
 }
-# These have a test of their own below; those of clones are in test_clone.py.
+# These have separate tests below; those of clones are in test_clone.py.
 OWN = {"env", "env-file", "accel", "cold", "import-config", "rm", "detach-keys", "clone", "branch",
        "carry"}
 
@@ -105,7 +105,7 @@ def test_run_refuses_what_is_fixed_and_names_a_command_that_works(inst):
         type_hint(inst, p)
         made = set(inst.sbx("ls", "-q").stdout.split()) - set(before)
         name = made.pop() if made else "box"
-        # what it said to type has an effect, and the same options are accepted there
+        # the suggested command has an effect, and it accepts the same options
         again = inst.sbx("run", "-d", "shell", ".", "--name", name, *args, env=AGENT, check=0)
         assert again.stdout == f"{name}\n", option
         if name != "box":
@@ -130,7 +130,7 @@ def test_run_applies_the_rest_once(inst, where):
     inst.create("shell-work", ".")
     for option, (args, check) in APPLIED.items():
         if option == "publish":
-            inst.sbx("stop", "shell-work", check=0)  # the stand-in answers nothing about ports
+            inst.sbx("stop", "shell-work", check=0)  # the simulated sandbox has no ports
         for _ in range(2):  # the same command again changes nothing
             who = ["shell", "."] if where == "args" else ["shell-work"]
             assert inst.sbx("run", "-d", *who, *args, check=0).stdout == "shell-work\n", option
@@ -251,7 +251,7 @@ def env_from_file(inst):
 
 
 def published_and_closed(inst):
-    inst.sbx("stop", "box", check=0)  # the stand-in answers nothing about ports
+    inst.sbx("stop", "box", check=0)  # the simulated sandbox has no ports
     inst.sbx("ports", "box", "-p", "127.0.0.1:28432:80", check=0)
     assert json.loads(inst.sbx("ports", "box", "--json", check=0).stdout)["ports"]
     inst.sbx("ports", "box", "--unpublish", "80", check=0)

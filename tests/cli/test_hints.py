@@ -10,8 +10,8 @@ from conftest import SBX
 
 SRC = pathlib.Path(__file__).resolve().parents[2] / "src"
 PROGRAMS = {"sbx", "mkdir", "cat", "tail", "df", "ls", "tar", "readlink", "realpath", "sudo", "rm"}
-# Needs a person's answer, a VM, or another state of the machine than this one: only their form is
-# looked at.
+# These need an answer of a person, a VM, or another state of the machine: only their form is
+# checked.
 CALLS = re.compile(r'\b(?:ui_hint|problem_hint|api_fail)\(((?:[^;"]|"(?:[^"\\]|\\.)*")*)\);')
 STRINGS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -101,8 +101,8 @@ def wrong(inst):
 
 
 def follow(inst, hint, env):
-    """Runs it as a shell does, without a terminal; what it says when it is typed wrong is no
-    answer."""
+    """Runs it as a shell does, without a terminal; a usage error is not a
+    result."""
     return subprocess.run(["sh", "-c", hint], input=b"", capture_output=True, cwd=inst.work,
                           env=env, timeout=60)
 

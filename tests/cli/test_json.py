@@ -133,7 +133,7 @@ def test_every_command_prints_the_one_form(full):
     boxes = {s["name"]: s for s in got["ls"]["sandboxes"]}
     assert set(boxes["demo"]) == set(boxes["other"]) < set(got["inspect"]) and got["ports"][
         "ports"] == boxes["other"]["ports"]
-    # What does not exist is null, not 0, and not left out.
+    # A missing value is null, not 0, and not omitted.
     assert boxes["other"]["keeper_pid"] is None and boxes["other"]["ports"][0][
         "host_port"] is None and boxes["other"]["disk"] is None
     assert boxes["demo"]["stopped_at"] is None and boxes["demo"]["idle_timeout"] == 1800 and boxes[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installation with nothing in it: what it says, what it does not wait for."""
+"""An empty installation: its messages, and no unnecessary waiting."""
 import json
 import os
 import pathlib
@@ -142,7 +142,7 @@ def test_an_sbxd_that_cannot_start_is_said_in_time(bare):
 
 
 def test_an_sbxd_that_dies_between_two_connections_is_started_again(bare):
-    """The first connection is queued by the one that is dying, and the second one finds nobody."""
+    """The exiting sbxd queues the first connection, and the second connection is refused."""
     run = bare.root / "run/sbx"
     run.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as dying:
@@ -268,7 +268,7 @@ def test_a_closed_kvm_is_a_failure_unless_emulation_is_chosen(bare):
 
 
 def test_building_a_package_prints_its_steps(bare, tmp_path):
-    """tools/package takes minutes; the program that it runs is a stand-in here."""
+    """tools/package takes minutes; the test replaces the program that it runs."""
     (tmp_path / "bin").mkdir()
     for name, body in (("dpkg-buildpackage",
                         'echo "   dh_auto_build"; echo "noise of a compiler"; echo "   dh_auto_test"; touch ../sbx_1_amd64.deb ../sbx.changes ../sbx.buildinfo; exit $FAIL'),

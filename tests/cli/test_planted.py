@@ -41,7 +41,7 @@ def test_no_name_in_a_workspace_chooses_another_directory(inst, ws):
         {"host": f"{ws}/data", "guest": "/data", "ro": False, "file": False}]
 
 
-# Each command that takes --env-file; FILE is put behind it.
+# Each command that takes --env-file; FILE is appended.
 ENV_COMMANDS = {
     "create": ["create", "shell", "--name", "two", "--env-file"],
     "run": ["run", "one", "--env-file"],

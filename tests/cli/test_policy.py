@@ -48,7 +48,7 @@ def test_without_a_policy_and_a_terminal_it_fails_at_once_and_says_what_to_type(
     assert "no network policy is set" in p.stderr
     assert "try: sbx policy set-default balanced" in p.stderr
     assert time.monotonic() - begin < 2 and bare.sbx("ls", "-q").stdout == ""
-    # a terminal on one side only is none to ask on
+    # a prompt requires a terminal on both sides
     with subprocess.Popen([SBX, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE,
                           env=bare.env, cwd=bare.work) as held:
@@ -138,11 +138,11 @@ def test_allow_and_deny(inst):
         "until"] is None
     again = inst.sbx("policy", "allow", "network", "a.example,*.b.example:443,10.1.2.3:22", check=0)
     assert "already exists" in again.stdout and rule_id(again) == rule_id(p)
-    # a deny is accepted, and says what it takes away
+    # a deny rule is accepted, and its effect is printed
     p = inst.sbx("policy", "deny", "network", "a.example", check=0)
     assert "The new deny rule overrides 1 allow rule:" in p.stderr and r["id"] in p.stderr
     assert not allowed(inst, "a.example") and allowed(inst, "x.b.example")
-    # an allow that a deny makes useless says so, and the way out works
+    # an allow rule without effect prints a warning, and the suggested command works
     p = inst.sbx("policy", "allow", "network", "a.example:443", check=0)
     assert "has no effect" in p.stderr
     command = re.search(r"try: sbx (policy rm network --id \w+)", p.stderr)[1]

@@ -68,7 +68,7 @@ def test_who_is_late_is_tried_once_more(prove):
 
 
 def test_a_sandbox_under_load_has_more_time_the_second_time(prove):
-    """credentials/request-works was late twice beside a docker build: red, with nothing wrong."""
+    """credentials/request-works was late twice during a docker build and failed for no reason."""
     prove.probe("files/slow",
                 HEAD
                 + "# seconds: 1\n#: inside\nsleep 2\nsaw fine\n#: outside\nsleep 2\nsaw fine\n")
@@ -95,9 +95,9 @@ give two 2
 #: inside
 saw "$GIVEN_one|$GIVEN_two|$PROBE|$TAG|$WORKSPACE|$ACCEL"
 [ "$PATIENCE" = 30 ] || hole "30 seconds are $PATIENCE"
-[ "$(pwd)" = "$DIR" ] && [ -x "$TOOL" ] || hole "no folder, no tool"
+[ "$(pwd)" = "$DIR" ] && [ -x "$TOOL" ] || hole "no directory, no tool"
 #: outside
-[ "$(pwd)" = "$DIR" ] && [ -x "$TOOL" ] && [ -x "$SBX" ] || hole "no folder, no tool"
+[ "$(pwd)" = "$DIR" ] && [ -x "$TOOL" ] && [ -x "$SBX" ] || hole "no directory, no tool"
 [ "$PATIENCE" = 30 ] || hole "30 seconds are $PATIENCE"
 cat "$DIR/inside"
 saw "$SANDBOX|$SANDBOX_ID|$ECHO_URL"
@@ -142,7 +142,7 @@ sleep 300 & echo $! >>{pids}
 setsid sleep 300 & echo $! >>{pids}
 saw x
 #: outside
-kill -0 $(head -n 1 {pids}) || hole "the listener of before is gone too early"
+kill -0 $(head -n 1 {pids}) || hole "the listener of before exited too early"
 sleep 300 & echo $! >>{pids}
 """)
     prove.run("demo", check=0)

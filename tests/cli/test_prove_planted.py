@@ -24,7 +24,7 @@ NAMES = ["TAG", "TAG-own", "TAG-file", "TAG-folder", "TAG-by-host", "TAG-good", 
 
 
 class Place:
-    """A twin's directories, and one of the user's beside them."""
+    """The directories of a scratch sandbox, and a directory of the user next to them."""
 
     def __init__(self, top):
         self.ws, self.ro, self.dir, self.victim = (top / n

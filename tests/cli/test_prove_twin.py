@@ -140,7 +140,7 @@ def test_the_text_of_a_hostile_guest_runs_nothing_on_the_host(prove, probe):
 
 
 def test_the_guest_is_not_told_what_it_must_not_learn(prove):
-    """files/siblings asked the guest for each name, so that it knew them all."""
+    """files/siblings sent each name to the guest, so that the guest knew all names."""
     (prove.inst.work.parent / "merger-with-acme").mkdir()
     prove.inst.create("other-client")
     rw, ro, heard = (prove.inst.root / name for name in ("rw", "ro", "heard"))
@@ -190,7 +190,7 @@ def test_no_program_of_a_workspace_in_the_path_is_run(prove):
 
 
 def test_the_shell_of_the_probes_is_not_the_one_of_the_path(prove):
-    """The probe is red where the shell runs a command in the value of a variable, as bash does."""
+    """The probe fails if the shell runs a command in the value of a variable, as bash does."""
     prove.probe("host/probe-shell", (DATA / "probes/host/probe-shell").read_text())
     path = prove.inst.root / "bin"
     path.mkdir()
@@ -333,15 +333,15 @@ def test_what_a_killed_run_left_goes_with_the_next(prove):
     prove.probe("files/twin", TWIN + "# seconds: 60\n#: inside\nsaw x; sleep 60\n")
     prove.probe("files/fast", HEAD + "#: inside\nsaw x\n")
     p = prove.start("demo", stdout=subprocess.DEVNULL)
-    # The twin's folder goes with the twin; where it is a stand-in, only when the driver that is to
-    # remove it has begun.
+    # The directory of the scratch sandbox is removed with it; in a simulated sandbox only after the
+    # driver that removes it has started.
     wait_for(lambda: mark.exists() and len(prove.names()) == 2 and prove.drivers() == 2)
     prove.run("demo", "--probe", "files/fast", check=0)
-    assert len(prove.names()) == 2, "the twin of a run that goes on stays"
+    assert len(prove.names()) == 2, "the twin of a running run stays"
     p.kill()
     p.wait()
     assert len(list(prove.tmp.iterdir())) == 1
-    prove.inst.create("prove-0123abcd")  # somebody's own, of that name
+    prove.inst.create("prove-0123abcd")  # a sandbox of the user with that name
     prove.run("demo", "--probe", "files/fast", check=0)
     assert prove.names() == ["demo", "prove-0123abcd"]
     wait_for(lambda: prove.left() == [])

@@ -87,7 +87,7 @@ def test_ssh_agent_says_what_is_missing(inst, args, env, says):
 
 
 def test_a_program_that_asks_is_in_no_workspace(inst):
-    """The guest could replace it, and then it runs on the host and says yes to every signature."""
+    """The guest could replace it, and then it would run on the host and confirm every signature."""
     ask = inst.work / "ask"
     ask.write_text("#!/bin/sh\nexit 0\n")
     ask.chmod(0o700)
@@ -138,7 +138,7 @@ def test_home_and_root_are_refused_unless_forced(inst):
 
 
 def test_sbx_itself_is_refused_always_and_keys_unless_forced(inst):
-    inst.sbx("ls", check=0)  # makes the folders
+    inst.sbx("ls", check=0)  # creates the directories
     state = next(pathlib.Path(inst.root).rglob("registry.db")).parent
     for path in (state, state / "audit"):
         path.mkdir(exist_ok=True)
@@ -429,7 +429,7 @@ def test_sbxd_may_die_under_a_session(inst):
 # ---- terminals ----
 
 class Terminal:
-    """sbx on a terminal of its own."""
+    """sbx on a separate terminal."""
 
     def __init__(self, inst, *args):
         self.master, slave = pty.openpty()
@@ -556,7 +556,7 @@ def test_extra_ca_is_copied_and_a_shared_folder_is_refused(inst):
     for path in (shared, inst.root / "link.pem"):
         p = inst.sbx("settings", "set", "network.extra-ca", path, check=1)
         assert f"{shared} is inside {inst.work}, which sandbox 'demo' shares" in p.stderr
-    # W3: what the guest's link leads to now is not what it leads to next
+    # W3: the target of the guest's link changes between two reads
     planted = inst.work / "planted.pem"
     planted.symlink_to(own)
     p = inst.sbx("settings", "set", "network.extra-ca", planted, check=1)
@@ -592,7 +592,8 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
     os.close(slave)
     flag.unlink()
     deadline = time.monotonic() + 60
-    while "paused" in inst.sbx("ls", check=0).stdout:  # the stand-in says it only when it is asked
+    # The simulated sandbox reports it only on request.
+    while "paused" in inst.sbx("ls", check=0).stdout:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     inst.sbx("exec", "demo", "true", check=0)
@@ -639,7 +640,7 @@ def test_a_create_is_one_call(inst):
                  "-p", "18080:80", check=0)
     calls = re.findall(r"^debug: ([A-Z]+ /v1/\S+)", p.stderr, re.M)
     assert [c for c in calls if not c.startswith("GET ")] == ["POST /v1/sandboxes"], calls
-    assert calls.count("GET /v1/sandboxes/demo") == 0, "it is not asked for again"
+    assert calls.count("GET /v1/sandboxes/demo") == 0, "it is not requested again"
     rules = json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
     assert [r["text"] for r in rules if r["scope"] == "sandbox:demo"] == [
         "deny network b.example for sandbox demo", "allow network a.example for sandbox demo"]
@@ -671,7 +672,7 @@ def test_a_create_that_is_killed_leaves_nothing(inst, sig):
 
 
 def test_sbxd_may_die_under_a_create(inst):
-    """The next sbxd removes what there is of it, and sbx asks again."""
+    """The next sbxd removes the remains, and sbx repeats the request."""
     p = starting(inst, "-e", "MODE=late", "--allow-network", "a.example")
     os.kill(json.loads(inst.sbx("daemon", "status", "--json", check=0).stdout)["pid"],
             signal.SIGKILL)

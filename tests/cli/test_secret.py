@@ -46,7 +46,7 @@ def files_with(root, text):
 
 
 class Typed:
-    """sbx on a terminal of its own, somebody typing."""
+    """sbx on a separate terminal, with typed input."""
 
     def __init__(self, inst, *args):
         self.master, slave = pty.openpty()
@@ -311,7 +311,7 @@ def test_sbxd_does_not_get_the_keys_of_the_shell(vault):
     vault.sbx("daemon", "stop")
     vault.sbx("ls", env={"ANTHROPIC_API_KEY": value, "XDG_SEEN": "seen"}, check=0)
     assert seen_in_processes(value) == []
-    # sbxd shows its environment to nobody, and says what is in it
+    # no process can read the environment of sbxd, so sbxd reports it
     path = vault.root / "run/sbx/sbxd.inventory"
     os.kill(json.loads(vault.sbx("daemon", "status", "--json").stdout)["pid"], signal.SIGUSR1)
     deadline = time.monotonic() + 60
@@ -465,7 +465,7 @@ def test_tokens_of_a_login(vault):
                and s["env"] == [] for s in tokens)
     assert any(line.split()[:3] == ["sandbox:demo", "oauth", "anthropic.access"]
                for line in vault.sbx("secret", "ls", check=0).stdout.splitlines())
-    # the scope that was named, and all that goes with the name there
+    # the named scope, and everything with this name in it
     vault.sbx("secret", "rm", "-f", "anthropic", check=0)
     assert names(vault) == ["anthropic.access", "anthropic.refresh"]
     vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "anthropic", check=0)
@@ -558,7 +558,7 @@ def test_a_program_in_a_workspace_is_refused(vault):
 
 
 def test_a_link_in_a_workspace_is_no_program(vault):
-    """W2: the guest can replace the link by a program of its own."""
+    """W2: the guest can replace the link with its own program."""
     vault.create("demo", str(vault.work))
     get = vault.work / "get"
     get.symlink_to("/usr/bin/true")
@@ -739,7 +739,7 @@ def found_in(report):
 
 
 def machine(inst):
-    """A sandbox that says it runs, the file of its memory, and where to plant in each place."""
+    """A sandbox that reports that it runs, the file of its memory, and the places for planted text."""
     inst.create(mode="machine")
     info = json.loads(inst.sbx("inspect", "--json", "demo", check=0).stdout)
     info = info[0] if isinstance(info, list) else info

@@ -22,8 +22,8 @@ ROOT = ("d/.", D, "", b"")
 
 
 def send(inst, *members, root=True, mode=0o644):
-    """Makes the stand-in's `stage` print this stream. A member is name, kind, link, content and
-    maybe a mode."""
+    """Makes `stage` of the simulated sandbox print this stream. A member is name, kind, link,
+    content and an optional mode."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as t:
         for name, kind, link, content, *rest in ([(*ROOT, 0o700)] if root else []) + [*members]:
@@ -689,7 +689,7 @@ def test_changes_of_host_and_sandbox_are_merged(inst):
     inst.sbx("apply", "--plain", "-y", "demo", check=0)
     both = edit(9, text=edit(1, word="host"))
     assert file.read_text() == both and stat.S_IMODE(file.stat().st_mode) == 0o644
-    # what is merged already is no change, and the next change starts from there
+    # merged changes are not listed again; the next change is relative to them
     assert inst.sbx("review", "demo", check=0).stdout.startswith("No changes")
     send(inst, ("f/a.txt", F, "", edit(5, 9).encode()))
     assert notes_of(inst) == {"a.txt": ("merged", None)}

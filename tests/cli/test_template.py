@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates from the command line, without a machine: a sandbox of the stand-in keeper has disks
-that qemu-img made."""
+"""Templates from the command line, without a machine: a simulated sandbox has disks from
+qemu-img."""
 import contextlib
 import fcntl
 import hashlib
@@ -221,7 +221,7 @@ def named(blob, name):
 
 @pytest.fixture
 def stranger(base, tmp_path):
-    """A template file of another installation, with whatever name is asked for."""
+    """A template file of another installation, with the given name."""
     child(base)
     blob = base.sbx("template", "save", "child", "-o", "-", check=0, binary=True).stdout
     base.sbx("rm", "-f", "demo", check=0)
@@ -331,7 +331,7 @@ def test_a_dockerfile_is_built_without_credentials_and_beyond_the_policy(base, t
 
 
 def test_a_link_among_left_over_folders_is_left_alone(tmp_path):
-    """Another user's link in /var/tmp to a folder of the user's: chmod followed it."""
+    """Another user's link in /var/tmp to a directory of the user: chmod followed it."""
     script = (pathlib.Path(__file__).resolve().parents[2] / "image/template-build").read_text()
     parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", script).group(0)
              for name in ("alive", "remove_scratch", "remove_stale")]
@@ -350,8 +350,8 @@ def test_a_link_among_left_over_folders_is_left_alone(tmp_path):
 
 
 def test_a_step_that_ends_leaves_no_process_that_writes(tmp_path):
-    """The program that unpacked an image was ended, and its child still wrote into the folder while
-    it was removed: it stayed behind."""
+    """The program that unpacked an image was killed, and its child still wrote into the directory
+    during the removal: the directory remained."""
     common = (pathlib.Path(__file__).resolve().parents[2] / "image/common").read_text()
     parts = [re.search(rf"(?ms)^{name}\(\) \{{.*?^\}}", common).group(0)
              for name in ("end_job", "run")]

@@ -36,7 +36,7 @@ def fixture_port():
 
 def ask(port, name, kind="A", tcp=False, edns=0, **options):
     query = dns.message.make_query(name, kind, use_edns=edns, **options)
-    # Its own checks: same id, same question, nothing behind the message, every record well-formed.
+    # Its own checks: same id, same question, nothing after the message, every record well-formed.
     if tcp:
         return dns.query.tcp(query, "127.0.0.1", port=port, timeout=WAIT)
     return dns.query.udp(query, "127.0.0.1", port=port, timeout=WAIT, raise_on_truncation=True)

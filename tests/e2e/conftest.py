@@ -22,7 +22,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Long ones are no part of this suite unless they are asked for: left out, not skipped."""
+    """Long tests are part of this suite only on request: otherwise omitted, not skipped."""
     if not os.environ.get("SBX_LONG"):
         config.hook.pytest_deselected(items=[i for i in items if i.name.startswith("test_long_")])
         items[:] = [i for i in items if not i.name.startswith("test_long_")]
@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session", autouse=True)
 def image():
-    """The memory images that sandboxes of the two usual sizes go on from. What was stopped boots
-    again in any case, and so do the machines of test_kill9.py."""
+    """The snapshots that sandboxes of the two usual sizes start from. A stopped sandbox boots
+    in any case, and so do the machines of test_kill9.py."""
     with open(f"{IMAGE}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the first process makes them, the others wait
         if not IMAGE.exists():
@@ -66,7 +66,7 @@ def bare_env():
 
 @pytest.fixture(scope="session")
 def sandbox(env):
-    """A running sandbox with one workspace; `sandbox.workspace` is the folder on the host."""
+    """A running sandbox with one workspace; `sandbox.workspace` is the directory on the host."""
     folder = env.make_folder("shared")
     box = env.create("shared", folder, flags=["--cold"])  # one that was booted, too
     box.workspace = folder

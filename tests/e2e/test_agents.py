@@ -167,8 +167,8 @@ def test_settings_go_along_without_credentials(built):
 
 
 def test_what_a_package_can_do_while_it_is_installed(built):
-    """Its script ran as root in the build: the registry answered, nobody else did, and no secret
-    was there."""
+    """Its script ran as root in the build: only the registry answered, and no secret was
+    present."""
     box = built.create("look", flags=("-t", "toy"))
     seen = json.loads(box.guest("cat /opt/seen.json"))
     assert seen["npm.test"] == 200
@@ -177,7 +177,7 @@ def test_what_a_package_can_do_while_it_is_installed(built):
     assert seen["env"]["TOY_MODE"] == "on" and "ANTHROPIC_API_KEY" not in seen[
         "env"] and CANARY not in json.dumps(seen)
     assert box.guest("ls /usr/local/lib/node_modules") == "sbx-toy" and box.fails(
-        "ls /opt/extra"), "a package is there that is not wanted"
+        "ls /opt/extra"), "an unexpected package is installed"
     assert box.fails("ls /var/tmp/sbx-npm-ca.pem /var/tmp/sbx-npm-cache ~/.npm")
     assert box.fails("grep -rlI " + CANARY + " /etc /home /root /opt /usr/local /var/tmp")
     box.rm()

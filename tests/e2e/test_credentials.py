@@ -154,8 +154,8 @@ def test_a_client_is_authenticated(box, lab, name):
 
 
 def test_everybody_reads_the_ca_and_only_root_the_share(box):
-    """The workspaces' share had the folder of the CA closed: node and Java of the agent could not
-    read what they are told to trust."""
+    """The workspaces' share had closed the directory of the CA: node and Java of the agent could
+    not read the CA."""
     client(box, "cat $NODE_EXTRA_CA_CERTS $SSL_CERT_FILE /run/sbx/cacerts > /dev/null")
     assert box.fails("ls /run/sbx/workspaces",
                      user="agent") and not box.fails("ls /run/sbx/workspaces/share")
@@ -331,7 +331,7 @@ def test_docker_pushes_and_pulls_with_a_credential(docker, lab):
 # a login inside the sandbox
 
 def test_tokens_of_a_login_stay_on_the_host(box, lab):
-    """The guest sees sentinels; with them it is authenticated, and refreshes."""
+    """The guest sees placeholders; with them it is authenticated, and refreshes."""
     said = client(box,
                   "curl -sS -m 60 -H 'content-type: application/json' -d '{\"grant_type\":\"authorization_code\",\"code\":\"c\"}' "
                        "https://login.test/v1/oauth/token")

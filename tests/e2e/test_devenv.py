@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/devenv: an installation of its own, and only what was started in it is stopped."""
+"""tools/devenv: a separate installation, and it stops only the processes started in it."""
 import os
 import pathlib
 import signal
@@ -61,7 +61,7 @@ def test_a_kept_folder_keeps_what_runs_in_it():
         assert devenv("sbx", "ls", kept=kept).returncode == 0
         deadline = time.monotonic() + 60
         while "sbxd" not in host.processes(kept).values():
-            assert time.monotonic() < deadline, "sbxd does not run in the kept folder"
+            assert time.monotonic() < deadline, "sbxd does not run in the kept directory"
             time.sleep(0.1)
         assert devenv("--stop", kept=kept).returncode == 0
         assert host.processes(kept) == {}

@@ -71,7 +71,7 @@ class Disk:
         return int(self.run(script, self.state))
 
     def fill(self, leave=0):
-        """To the last byte, by something that is not a sandbox; then so many are given back."""
+        """Fills the disk to the last byte, not by a sandbox; then frees a number of bytes."""
         script = 'cat /dev/zero >"$1/fill" 2>/dev/null; truncate -s "-$2" "$1/fill"'
         self.run(script, self.state, leave)
 
@@ -113,7 +113,7 @@ def wait_for(what, seconds, why):
 
 
 def answers_or_reports(env, name):
-    """`exec true` succeeds, or says within 2 s that the sandbox is paused."""
+    """`exec true` succeeds, or reports within 2 s that the sandbox is paused."""
     start = time.monotonic()
     p = env.popen("exec", name, "true", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                   stderr=subprocess.PIPE)
@@ -160,7 +160,7 @@ def test_a_sandbox_that_is_suspended_on_a_full_disk_keeps_its_programs(disk):
     env, other = disk.env, disk.boxes[1]
     pid = other.guest("nohup sleep 24680 >/dev/null 2>&1 & echo $!")
     find = "pgrep -f 2468[0]"
-    # Told before anything stands still.
+    # A warning before any sandbox pauses.
     disk.fill(leave=80 << 20)
     said = env.sbx("stop", "--suspend", "other", check=False)
     assert said.returncode == 1 and "cannot store the snapshot" in said.stderr, said.stderr
@@ -201,7 +201,7 @@ def test_one_fills_the_disk_of_both(disk):
         disk.fill()
         assert disk.free() == 0
         env.sbx("policy", effect, "network", f"{effect}.full.example.com")
-    # There is space again: both continue by themselves.
+    # There is space again: both continue automatically.
     disk.empty()
     disk.resize(2 * SIZE)
     wait_for(lambda: PAUSED not in status(env, "writer") + status(env, "other"), CONTINUE_SECONDS,
@@ -220,7 +220,7 @@ def test_one_fills_the_disk_of_both(disk):
     assert disk.free() == 0
     pids = {f"{box.name} {name}": pid for box in disk.boxes for name, pid in box.pids().items()}
     env.sbx("stop", "other", timeout=60)
-    # Its keeper had space of its own for that.
+    # Its keeper had reserved space for that.
     records = [json.loads(line)
                for line in env.sbx("audit", "show", "other", "--json", "-n",
                                    "0").stdout.splitlines()]

@@ -63,7 +63,7 @@ def docker(env):
 
 
 def test_nothing_runs_before_the_first_use(docker):
-    """Also in a sandbox that went on from its template's memory image."""
+    """Also in a sandbox that started from the snapshot of its template."""
     assert docker.info()["start"] == ("resumed" if os.environ.get("SBX_SUSPENDED") else "warm")
     assert docker.fails("pgrep -x dockerd") and docker.fails("pgrep -x containerd")
     assert docker.guest("stat -c '%F' /var/run/docker.sock") == "socket"
@@ -142,7 +142,7 @@ def test_a_published_port_leads_to_a_container_that_publishes(docker):
             s.shutdown(socket.SHUT_WR)
             try:
                 text = read_all(s)
-            except ConnectionResetError:  # docker-proxy is there before the program
+            except ConnectionResetError:  # docker-proxy listens before the program
                 time.sleep(0.3)
     docker.guest("docker rm -f nc", user="agent", timeout=SLOW)
 

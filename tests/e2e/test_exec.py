@@ -121,7 +121,7 @@ def test_sixty_four_at_once(sandbox):
 
 
 def echo_times(box, stop):
-    """Milliseconds of round trips through an open exec until told to stop."""
+    """Milliseconds of round trips through an open exec until the stop command."""
     p = box.env.popen("exec", "-i", box.name, "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     times = []
     try:
@@ -212,7 +212,7 @@ def test_reader_gone_ends_the_writer(sandbox):
 
 
 def test_a_slow_reader_stops_only_itself(sandbox):
-    """Nobody reads one exec's output; others go on, and nothing of it is lost."""
+    """The output of one exec is not read; others keep running, and no output is lost."""
     n = 64 * MIB
     p = sandbox.env.popen("exec", sandbox.name, "head", "-c", str(n), "/dev/zero",
                           stdout=subprocess.PIPE,

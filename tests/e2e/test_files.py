@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workspace: one folder, two machines, the same files."""
+"""The workspace: one directory, two machines, the same files."""
 import hashlib
 import os
 import pathlib
@@ -14,12 +14,12 @@ import pytest
 
 from installation import private
 
-DESCRIPTORS, FILES = 1000, 1600  # that a process may have, that are there
+DESCRIPTORS, FILES = 1000, 1600  # limit of a process, number of files
 
 
 @pytest.fixture
 def folder(sandbox, request):
-    """A folder of the workspace for one test."""
+    """A directory of the workspace for one test."""
     path = sandbox.workspace / f"{request.function.__name__}-{uuid.uuid4().hex[:6]}"
     path.mkdir()
     yield path
@@ -179,8 +179,8 @@ while time.monotonic() < end:
 
 @pytest.mark.parametrize("kind", ["content", "size", "new", "deletion", "rename"])
 def test_an_edit_of_the_host_is_seen_within_a_second(env, sandbox, folder, kind):
-    """Also when the guest has just looked, and goes on looking. One try in three may be late: the
-    machine does other things too."""
+    """Also if the guest has just read the file, and keeps reading. One try in three may be late
+    because of other load on the machine."""
     took = []
     for i in range(3):
         a, b = folder / f"{kind}{i}", folder / f"{kind}{i}.new"
@@ -286,7 +286,7 @@ def test_cp_refuses_what_it_does_not_do(env, sandbox):
 
 @pytest.fixture(scope="module")
 def few_descriptors():
-    """An installation on a host that allows a process so many descriptors."""
+    """An installation on a host with this limit of descriptors per process."""
     with private(prefix=("prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}")) as made:
         yield made
 
@@ -303,8 +303,8 @@ def test_more_files_than_the_host_lets_a_process_open(few_descriptors, flags):
     box = few_descriptors.create(name, work, flags=flags)
     limits = pathlib.Path(f"/proc/{box.pids()['virtiofsd']}/limits").read_text(encoding="ascii")
     assert re.search(r"Max open files +999 +999 ", limits), limits
-    # All of them twice: what was forgotten is found again. An open file and a folder in use stay
-    # good.
+    # All of them twice: forgotten files are found again. An open file and a directory in use stay
+    # valid.
     got = box.guest(
         f"cd {work}/d0 && exec 3<f7 && find .. -type f -exec cat {{}} + | sort -n | uniq | wc -l && "
                     "find .. -type f -size -2 | wc -l && cat f8 - <&3 && echo new >made && "

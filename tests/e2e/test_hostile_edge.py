@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A taken-over edge: it says the wrong thing at the wrong time, and the keeper ends it.
+"""A compromised edge: it sends wrong messages at the wrong time, and the keeper kills it.
 
 The programs are built from tests/rigs/hostile/hostile_edge.c and take sbx-edge's place.
 """

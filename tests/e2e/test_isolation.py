@@ -46,7 +46,7 @@ def test_own_processes_only(sandbox):
 
 
 def test_no_network_device(sandbox):
-    # eth0 is a dummy that leads nowhere: no device is behind it
+    # eth0 is a dummy without a device
     assert sandbox.guest("ls /sys/class/net").split() == ["eth0", "lo"]
     assert sandbox.fails("ls -d /sys/class/net/*/device")
     # virtio ids: 1 is a network card, 19 is vsock
@@ -62,7 +62,7 @@ def test_no_way_out(sandbox):
               "        s.sendall(b'\\0\\1x')\n"
               "        if not s.recv(1): continue\n"
               "    except OSError: continue\n"
-              "    raise SystemExit('somebody answered')\n")
+              "    raise SystemExit('a host answered')\n")
     assert sandbox.exec("python3", "-c", script, user="root", timeout=60).returncode == 0
     assert sandbox.fails("getent hosts example.org")
 
@@ -135,8 +135,8 @@ AGAIN = ("mkdir -p /mnt/again; mount -t virtiofs sbx /mnt/again; "
          "find /mnt/again -name data -exec sh -c 'echo x > $1' _ {} ';'")
 SHARE = ("mount -o remount,rw /run/sbx/workspaces/share; find /run/sbx/workspaces/share -name data "
          "-exec sh -c 'echo x > $1' _ {} ';'")
-# Each is an attempt of guest root to write below the read-only folder D (its file is data) or file
-# F.
+# Each is an attempt of guest root to write below the read-only directory D (its file is data) or
+# file F.
 ATTEMPTS = [
     "echo x > $D/data",
     "echo x > $D/new",
@@ -182,7 +182,7 @@ def state_of(path):
 def test_read_only_holds_against_guest_root(views, attempt):
     folder, file = views.base / "fixed", views.base / "single"
     before = state_of(folder), state_of(file)
-    # In a mount namespace of its own, so that one attempt does not change what the next one sees.
+    # In a separate mount namespace, so that one attempt does not change the view of the next one.
     views.exec("unshare", "-m", "sh", "-c", f"D='{folder}' F='{file}'; {attempt}; sync",
                user="root",
                check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walls around qemu, virtiofsd, edge and egress, as /proc shows them."""
+"""The jails of qemu, virtiofsd, edge and egress, as /proc shows them."""
 import os
 import pathlib
 import re
@@ -86,7 +86,7 @@ def test_virtiofsd_sees_the_workspace_only(sandbox, pids):
     root = pathlib.Path(f"/proc/{pids['virtiofsd']}/root")
     home = root / str(pathlib.Path.home()).lstrip("/")
     for name in (".ssh", ".bashrc", ".profile", ".local"):
-        assert not (home / name).exists(), f"virtiofsd can see {name} of the home folder"
+        assert not (home / name).exists(), f"virtiofsd can see {name} of the home directory"
 
 
 def test_the_keeper_is_sealed(sandbox, pids):
@@ -140,7 +140,7 @@ def test_nobody_looks_into_the_brokers(env, sandbox, pids):
     spawner = [p for p in host.descendants(pids["keeper"]) if host.comm(p) == "sbx-spawner"]
     assert len(spawner) == 1
     for pid in (pids["keeper"], env.daemon_pid(), *spawner):
-        assert looked_into(pid) == [], f"{host.comm(pid)} can be looked into"
+        assert looked_into(pid) == [], f"{host.comm(pid)} can be inspected"
     with subprocess.Popen(["sleep", "60"]) as other:
         assert "environ" in looked_into(other.pid) and "0" in looked_into(other.pid)
         other.kill()
@@ -175,7 +175,7 @@ def test_ours_prove_their_own_jail(env, name, words):
                           capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for word in words:
-        assert word in done.stdout, f"the self-test says nothing of {word}"
+        assert word in done.stdout, f"the self-test does not print {word}"
 
 
 def test_nothing_of_ours_listens_on_the_network(env, sandbox):
@@ -203,4 +203,4 @@ def test_nothing_of_ours_listens_on_the_network(env, sandbox):
                             "sbx-guard", "sbx-vault", "sbx-origin"), name
             continue
         assert not inodes & set(targets), f"{name} has a network socket"
-    assert looked >= 2, "sbxd and the keeper were not looked at"
+    assert looked >= 2, "sbxd and the keeper were not checked"

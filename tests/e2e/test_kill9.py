@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of each process at random moments: the others behave as the table in ARCHITECTURE.md
-says.
+"""kill -9 of each process at random moments: the others behave as the table in
+ARCHITECTURE.md states.
 
 6 rounds, one for each process, and always the same victims and delays, so that two runs on one tree
 do the same. tests/long/kill9 has 200 rounds and a new seed each time; SBX_KILL_SEED repeats one of
@@ -74,11 +74,11 @@ class Printed:
 
 
 def expect_lost(p):
-    assert p.wait(20) != 0, "an exec whose sandbox or edge is gone must not end with 0"
+    assert p.wait(20) != 0, "an exec whose sandbox or edge exited must not return 0"
 
 
 def after_sbxd(box, p, pids, printed):
-    """Sandboxes go on; a running exec does not notice."""
+    """Sandboxes keep running, and so does a running exec."""
     before = printed.last()
     assert box.info()["status"] == "running"
     assert box.pids() == pids
@@ -89,7 +89,7 @@ def after_sbxd(box, p, pids, printed):
 
 
 def after_edge(box, p, pids, _):
-    """Connections reset, keeper restarts it; the VM goes on."""
+    """Connections reset, the keeper restarts it; the VM keeps running."""
     expect_lost(p)
     assert box.guest("echo back", timeout=30) == "back"
     now = box.pids()
@@ -99,7 +99,7 @@ def after_edge(box, p, pids, _):
 
 
 def after_egress(box, p, pids, printed):
-    """What it had open is over, keeper starts another; execs and the VM go on."""
+    """Its connections close, the keeper starts another; execs and the VM keep running."""
     deadline = time.monotonic() + 60
     while (now := box.pids()).get("egress", pids["egress"]) == pids["egress"]:
         assert time.monotonic() < deadline, "there is no new egress"
@@ -110,7 +110,7 @@ def after_egress(box, p, pids, printed):
 
 
 def after_the_rest(box, p, pids, _):
-    """The sandbox stops, its state is kept, its disk is whole."""
+    """The sandbox stops, its state is kept, its disk is intact."""
     expect_lost(p)
     host.wait_gone(pids, 15, "still there after the sandbox was to stop")
     box.wait_status("stopped", 5)
@@ -139,12 +139,12 @@ def test_kill9(box, number, tmp_path):
         p.wait()
     listed = ls_is_quick(env)
     assert [s["name"] for s in listed] == ["killed"]
-    # Nothing doubled, and it can be used again: what was synced is there.
+    # Nothing doubled, and it can be used again: synced data is present.
     assert counter(box) >= printed.last() - 1 >= 1
     names = list(host.processes(env.folder).values())
     for name in ("sbxd", "sbx-keeper", "qemu-system-x86", "sbx-edge", "sbx-egress"):
         assert names.count(name) == 1, names
-    # virtiofsd forks once by itself
+    # virtiofsd forks once on its own
     assert 1 <= names.count("virtiofsd") <= 2 and set(names) <= set(host.OURS), names
 
 

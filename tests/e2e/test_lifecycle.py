@@ -16,7 +16,7 @@ from term import Terminal
 @pytest.fixture
 def quiet(env, sandbox):
     """The shared installation in use (daemon, registry, cached initrd, the lock of the templates):
-    what is there before a test."""
+    its state before a test."""
     assert env.api("POST", "/v1/templates/collect")[0] == 204
     return host.snapshot(env)
 
@@ -237,8 +237,8 @@ def test_without_a_terminal_nobody_is_asked(bare_env):
 
 
 def test_the_disk_has_the_size_that_was_asked_for(env):
-    """Guest root sees the whole disk, a template saved from it keeps its size, and none is made
-    smaller than its template's."""
+    """Guest root sees the whole disk, a template saved from it keeps its size, and no disk is
+    smaller than that of its template."""
     def size(box):
         return int(box.guest("df -B1 --output=size / | tail -1")) / 2**30
 

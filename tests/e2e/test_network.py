@@ -2,7 +2,7 @@
 """The only way out, from inside a real VM: one policy, the same verdict on every path, in every
 state.
 
-The laboratory (netlab.py) and the sbx under test live in namespaces of their own: no packet can
+The laboratory (netlab.py) and the sbx under test run in separate namespaces: no packet can
 leave, and every server there counts its connections. netprobe.py runs inside, once for each place
 and state, and tries all cells.
 """
@@ -439,7 +439,7 @@ def test_what_is_denied_fails_when_it_connects(lab, box):
 
 
 def test_a_rule_is_all_that_a_refused_connect_needs(lab, box):
-    """And the rule counts for the next connect(): no answer is kept inside."""
+    """And the rule applies to the next connect(): the guest caches no answer."""
     script = (
         f"echo '[[\"allowed.test\", 9999]]' | python3 {shlex.quote(str(box.folder))}/connects.py")
     (box.folder / "connects.py").write_text(CONNECTS)
@@ -478,7 +478,7 @@ def test_the_reason_of_a_refusal_is_readable_inside(lab, box):
     assert box.fails("sbx-why never.test", user="agent")
 
 
-# what is not there
+# a missing service
 
 def listening(env, pids):
     """(protocol, address) of every socket that these processes listen on, in whatever network
@@ -518,8 +518,8 @@ def test_no_network_card(box):
     # virtio ids: 1 is a network card, 19 is vsock
     ids = {int(i, 16) for i in box.guest("cat /sys/bus/virtio/devices/*/device").split()}
     assert ids and not ids & {1, 19}
-    # No PCI device of the class "network controller" either, and none of the interfaces has a
-    # device behind it.
+    # No PCI device of the class "network controller" either, and no interface has a
+    # device.
     assert not [c for c in box.guest("cat /sys/bus/pci/devices/*/class").split()
                 if c.startswith("0x02")]
     assert box.fails("ls -d /sys/class/net/*/device")
@@ -600,7 +600,7 @@ def test_the_users_own_ca_is_trusted_inside(box):
 
 
 def test_browser_policies(box):
-    """Chromium and Firefox hide the server name with random bytes unless they are told not to."""
+    """Chromium and Firefox hide the server name with random bytes by default."""
     ca = box.guest("cat /run/sbx/browser-ca-0.pem")
     for name in ("chromium", "opt/chrome"):
         policy = json.loads(box.guest(f"cat /etc/{name}/policies/managed/sbx.json"))
@@ -616,7 +616,7 @@ def test_browser_policies(box):
 
 
 def test_the_host_by_its_docker_name(lab, box):
-    """Only a rule with the name and the port leads to 127.0.0.1 of the host, in processes and in
+    """Only a rule with the name and the port allows 127.0.0.1 of the host, in processes and in
     containers."""
     def answer(_, s):
         s.recv(4096)
@@ -707,7 +707,7 @@ def test_docker_pull_asks_by_policy(lab, box):
         before = lab.connections()["https"]
         said = box.exec("docker", "pull", "allowed.test/x/y", user="agent", check=False,
                         timeout=SLOW)
-        # nginx is no registry; but it was asked.
+        # nginx is not a registry, but it received the query.
         assert said.returncode != 0 and lab.connections()["https"] > before, said.stderr
 
 

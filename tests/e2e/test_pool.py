@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that wait for a sandbox: claimed they are whole and like no other, and none is left
-behind, whoever is killed."""
+"""Machines that wait for a sandbox: a claimed machine is complete and unique, and no machine is
+left behind when any process is killed."""
 import os
 import signal
 import time
@@ -78,7 +78,7 @@ def wait_gone(env, ident, pids):
 
 
 def create(env, name, *paths):
-    """As a person who says nothing about CPUs and memory."""
+    """As a user without options for CPUs and memory."""
     env.sbx("create", "shell", *paths, "--name", name, timeout=START_SECONDS)
     return Sandbox(env, name)
 
@@ -156,7 +156,7 @@ def test_kill_9_of_a_keeper_and_of_sbxd(env):
     wait_gone(env, ident, pids)
     ident, pids = wait_ready(env, but=ident)
     os.kill(env.daemon_pid(), signal.SIGKILL)
-    until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)  # with nobody to tell it
+    until(lambda: not any(map(is_alive, pids)), GONE_SECONDS)  # without a notification
     env.sbx("ls")
     wait_gone(env, ident, pids)
     wait_ready(env, but=ident)

@@ -127,7 +127,7 @@ def start_services(box):
 
 
 def wait_inside(box, port):
-    """Emulated and beside others a program may take its time to begin."""
+    """Under emulation and load a program may start slowly."""
     box.guest(
         f"timeout {START_INSIDE} sh -c 'until ss -Hltn sport = :{port} | grep -q .; do sleep 0.5; done'",
         timeout=START_INSIDE + 10)
@@ -151,8 +151,8 @@ def dial(port, address="127.0.0.1"):
 
 
 def cut(s):
-    """By RST: a mere end is the end of one direction, and the other stays until the kernel asks who
-    is there."""
+    """By RST: FIN closes one direction only, and the other stays open until the kernel probes the
+    peer."""
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
 
@@ -286,14 +286,14 @@ def test_who_does_not_read_stops_only_himself(box):
                 sent += s.send(BLOCK)
             except BlockingIOError:
                 time.sleep(0.05)
-        assert sent < 32 << 20, "nobody reads it, and still it goes"
+        assert sent < 32 << 20, "no client reads it, and the sender does not block"
         assert get(box.at[8001]) == "from inside\n"
         assert peak_kib(pids["edge"]) - before < GROWTH_KIB
         n = 0
         while data := slow.recv(1 << 18):
             n += len(data)
         assert n == 64 << 20
-        cut(s)  # what nobody reads is on its way for as long as somebody waits for an answer
+        cut(s)  # unread data stays in transit as long as a client waits for a response
 
 
 def test_nobody_there_is_a_reset_at_once(box):
@@ -361,7 +361,7 @@ def test_all_of_it_is_in_the_audit_log(box):
 # -- attacks
 
 def test_the_guest_opens_no_port_of_the_host(box):
-    """It may listen where it wants: nothing of this host listens but what was published."""
+    """It may listen on any port: only published ports listen on this host."""
     def ours():
         has = {t for pid in (box.env.daemon_pid(), box.pids()["keeper"])
                for t in host.descriptors(box.env, pid)}
@@ -388,8 +388,8 @@ def test_a_service_that_refuses_and_resets_without_end(box):
 
 
 def test_a_flood_that_says_nothing_holds_nobody_up(box):
-    """More than there are places: who has one is served, execs go on, and afterwards all is as
-    before."""
+    """More connections than places: connections with a place are served, execs keep running, and
+    afterwards the state is as before."""
     held = [dial(box.at[DEAF]) for _ in range(250)]
     assert box.guest("echo alive", timeout=30) == "alive"
     assert len(box.env.ls()) == 1
@@ -469,7 +469,7 @@ def test_ports_are_kept_over_stop_and_start_and_the_death_of_the_keeper(box):
     box.stop()
     assert not listens(fixed) and not listens(loose)
     assert {p["state"] for p in listed(box)} == {"stopped"}
-    # Somebody has taken it: the sandbox starts all the same and says so.
+    # Another process uses the port: the sandbox starts anyway and prints a warning.
     with socket.create_server(("127.0.0.1", fixed)):
         env.sbx("exec", "ports", "true", timeout=START_SECONDS)
         row = next(p for p in listed(box) if p["sandbox_port"] == 8002)
@@ -555,7 +555,7 @@ def test_only_this_machine_unless_an_address_is_said(lan):
         done = env.sbx("ports", "lan", "--publish", "0.0.0.0:18092:8080")
         assert "any machine that can reach an address of this host" in done.stderr
         assert code(far, f"http://{LAN}:18092/") == "200"
-        # One that is running has it: the other is told by whom.
+        # A running sandbox has it: the error for the other one names that sandbox.
         done = env.sbx("create", "shell", folder, "--name", "second", "-p", "18090:1", check=False,
                        timeout=START_SECONDS)
         assert done.returncode == 1 and "already published by sandbox lan" in done.stderr

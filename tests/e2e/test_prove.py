@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sbx prove` on a real sandbox: green when all is well, red exactly where there is a hole, and
-gone afterwards without a trace.
+"""`sbx prove` on a real sandbox: all probes pass without a hole, exactly the right probes fail with
+one, and no trace remains.
 
-The holes are the mutations of tests/prove/mutations_GROUP.py. Here those that need no build of
-their own and can live together are made together; those named test_long_ take longer than CI has,
-and so does tests/long/mutations, which makes the holes in our programs, and all others in halves or
-one by one.
+The holes are the mutations of tests/prove/mutations_GROUP.py. Here the mutations that need no
+separate build and do not conflict are active together. The tests named test_long_ are too long for
+CI, and so is tests/long/mutations, which opens the holes in our programs, and all others in halves
+or one by one.
 """
 import contextlib
 import json
@@ -44,7 +44,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def full(world):
-    """One full run that makes its own twin, with what was there before and after it."""
+    """One full run with its own scratch sandbox, with the state before and after it."""
     before, patience = trace(world), Patience()
     status, report, took = world.prove(twin=False, shared=False)  # as people run it
     return status, report, (took, patience), before, trace(world)
@@ -118,7 +118,7 @@ def trace(world):
         # the audit log grows, and that is right
         "files": files(env.folder, ("/audit", ".log", "sbx.db-", "store.db-", "/.store/.lock")),
         "workspaces": files(env.work),
-        # those that are made when the sandbox first asks come and go
+        # those that the first request of the sandbox creates come and go
         "processes": sorted(n for n in host.processes(env.folder).values()
                             if n not in ("node", "sbx-origin", "sbx-egress", "sbx-ssh-agent")),
         "machines": sorted(n for n in host.processes(env.folder).values()
@@ -190,7 +190,7 @@ def test_the_report_is_what_was_promised(full):
         assert p["verdict"] in ("pass", "fail", "skip") and all(isinstance(p[k], str) for k in KEYS)
         of = harness.PROBES[p["id"].rpartition("+")[2]]
         assert p["group"] in probes.GROUPS and p["tried"] == of.header["tried"], p
-        # What was skipped says what was missing, and what is green shows what was seen.
+        # A skipped probe names the missing item, and a passed probe prints its observation.
         assert p["why"] if p["verdict"] == "skip" else p["inside"] + p["outside"], p
     assert len({p["id"] for p in report["probes"]}) == len(report["probes"])
 
@@ -267,7 +267,7 @@ def test_exit_statuses(world):
 
 
 def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
-    """Codex writes files of mode 644 there: a sandbox in which it had worked was red."""
+    """Codex writes files of mode 644 there: the probe failed in a sandbox that codex had used."""
     history = world.env.state / "history"
     agent = history / "codex"
     left = agent / "0123456789abcdef" / "codex-sessions" / "rollout.jsonl"
@@ -283,7 +283,7 @@ def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
                            (left.parent, 0o755), (left, 0o644)):
             path.chmod(mode)
         assert red() == []
-        # not the folder above, and not a file beside it
+        # not the directory above, and not a file next to it
         agent.chmod(0o711)
         assert red() == ["host/folder-modes"]
         agent.chmod(0o700)
@@ -295,12 +295,12 @@ def test_what_an_agent_leaves_in_its_history_is_no_hole(world):
 
 def test_quick_while_the_sandbox_works(world):
     """500 requests and 50 execs meanwhile; tests/long/prove-load has 10,000, 1,000 and a docker
-    build beside a full run."""
+    build during a full run."""
     (status, report, took), work = load.work_while(world,
                                                    lambda: world.prove("--quick", twin=False), 500,
                                                    50, docker=False)
     print(
-        f"quick beside {work.requests} requests and {work.execs} execs: {took:.1f} s; slowest request {work.slowest} s, exec {work.slowest_exec:.1f} s")
+        f"quick during {work.requests} requests and {work.execs} execs: {took:.1f} s; slowest request {work.slowest} s, exec {work.slowest_exec:.1f} s")
     assert not work.wrong and work.requests >= 500 and work.execs >= 50
     assert {p["id"]: p["why"] for p in report["probes"]
             if p["verdict"] == "fail"} == {} and status == 0
@@ -340,8 +340,8 @@ def test_long_a_hole_alone(world, group, number):
 
 
 def make_series(true_red):
-    """Runs in halves over mutations a, b, ...; each names files/LETTER, and turns red what
-    `true_red` says."""
+    """Runs in halves over mutations a, b, ...; each names files/LETTER, and makes the probes in
+    `true_red` fail."""
     from mutation import Mutation
     names = "abcdefghijk"
     runs = series.halves("files", "plain",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `sbx prove --html`, from a real run, in a real browser: all of it is there, it asks
-nobody for anything, and it can be seen."""
+"""The page of `sbx prove --html`, from a real run, in a real browser: it is complete, it sends no
+request, and it is visible."""
 import html.parser
 import http.server
 import json
@@ -13,7 +13,7 @@ import threading
 import pytest
 
 CHROMIUM = "chromium"
-# Its own sandbox stays on. It would ask its maker for news: it finds nobody.
+# The sandbox of the browser stays on. Its requests for updates fail.
 QUIET = ("--headless=new", "--disable-gpu", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync",
          "--disable-default-apps", "--disable-extensions", "--hide-scrollbars",
@@ -24,7 +24,7 @@ GROUPS = ("files", "kernel", "network", "credentials", "docker", "host", "recove
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves one page and writes down what it was asked for."""
+    """Serves one page and records the requests."""
     daemon_threads = True
 
     def __init__(self, page):
@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Seen:
-    """What came of showing a page: the DOM as text, what the console said, what was asked for."""
+    """The result of loading a page: the DOM as text, the console output, the requests."""
 
     def __init__(self, page, folder, width=1280, height=2000, dark=False):
         folder.mkdir()
@@ -74,7 +74,7 @@ class Seen:
 
 
 def asked_by(origin, log):
-    """What the page itself wanted to have, by the browser's own log: one event a line."""
+    """The requests of the page in the log of the browser: one event per line."""
     for line in log.read_text(errors="replace").splitlines():
         if f'"initiator":"{origin}' in line:
             params = json.loads(line.rstrip(","))["params"]
@@ -82,7 +82,7 @@ def asked_by(origin, log):
 
 
 class Reader(html.parser.HTMLParser):
-    """id -> what stands in each <details>, and whether it is open."""
+    """id -> the text of each <details>, and whether it is open."""
 
     def __init__(self, text):
         super().__init__()
@@ -107,8 +107,8 @@ class Reader(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def run(env, sandbox, tmp_path_factory):
-    """(page, what the same run said as JSON); with a probe of the user's own that is red and prints
-    what a hostile guest would."""
+    """(page, the JSON of the same run); with a probe of the user that fails and prints hostile
+    text."""
     assert shutil.which(CHROMIUM), "no chromium on this host\n  try: tools/setup --test"
     own = env.folder / "config/sbx/probes/files/own-hostile"
     own.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def run(env, sandbox, tmp_path_factory):
                        timeout=PROVE_SECONDS, check=False)
     finally:
         own.unlink()
-    assert done.returncode == 1, done.stdout + done.stderr  # the red one
+    assert done.returncode == 1, done.stdout + done.stderr  # the failed probe
     return path.read_bytes(), json.loads(done.stdout)
 
 

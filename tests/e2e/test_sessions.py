@@ -22,7 +22,7 @@ def box(sandbox):
     yield sandbox
     sandbox.guest("pkill -KILL -u agent bash; true")
     until(lambda: all(s["state"] != "running" for s in sessions(sandbox)), 20)
-    # One that has ended while nobody looked is asked for its status, so that the next test finds
+    # Reads the status of each session that has exited without a client, so that the next test finds
     # none.
     for s in sessions(sandbox):
         with Terminal(sandbox.env, "sbx", "attach", sandbox.name, "--session", s["name"]) as t:
@@ -264,7 +264,7 @@ def test_other_keys_and_none(box):
 
 
 def test_scripts_and_commands_are_plain(box):
-    """No session is made without a terminal, nor for a command of one's own."""
+    """No session is created without a terminal, or for a command of the user."""
     assert box.env.sbx("run", box.name, input="echo $((40+2)); exit 3\n",
                        check=False).stdout.endswith("42\n")
     with terminal(box, "run", box.name, "--", "sh", "-c", "echo plain; sleep 1; exit 9") as t:

@@ -250,12 +250,12 @@ class Planted:
         self.failed = {os.path.relpath(path, guarded.ws) for path in json.loads(done.stdout)}
 
     def each(self):
-        """(person, path in the workspace, row) of each file that leads to a program."""
+        """(person, path in the workspace, row) of each file that makes a program run."""
         return [(person, f"{self.level}/{person.work.name}/{name}", judge(name))
                 for person in self.people for name in person.payload.paths]
 
     def ran(self, people):
-        """The payloads that run when the person goes on working."""
+        """The payloads that run when the user continues to work."""
         output = {person.work.name: person.run() for person in people}
         return {p.work.name: output[p.work.name] for p in people if p.canary.exists()}
 

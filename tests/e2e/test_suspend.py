@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suspended sandboxes: memory goes to the disk, and what ran in them goes on where it was.
+"""Suspended sandboxes: their memory is saved to disk, and their processes continue after resume.
 
 One sandbox for all of it, with a workspace, a credential and real servers on loopback
 (tests/rigs/lab/credlab.py).
@@ -30,10 +30,10 @@ DOCKER_SECONDS = 600  # dockerd under software emulation
 HOST = "api.anthropic.com"
 CANARY = "sk-ant-api03-" + secrets.token_hex(24)
 # Counts into a file of the workspace that it holds open, and into one of the guest's own disk; its
-# folder is the workspace.
+# directory is the workspace.
 COUNTER = ("exec 5>>count; i=0; while :; do echo $i >&5; echo $i > /var/tmp/own; i=$((i+1)); "
            "[ -e stop-count ] && exit; sleep 0.1; done")
-# Began before the suspension: has read the certificates, and asks when it is told to.
+# Started before the suspension: has read the certificates, and sends requests on command.
 ASKER = """
 import json, os, ssl, time, urllib.request
 context = ssl.create_default_context()
@@ -97,14 +97,14 @@ def resume(box, script="true"):
 
 
 def start(box, script):
-    """A program that nobody is attached to, in the workspace."""
+    """A program without an attached terminal, in the workspace."""
     box.exec("bash", "-c", script, flags=("-d", "-w", str(box.folder)), timeout=START_SECONDS)
 
 
 def wait_file(path, seconds=90):
     deadline = time.monotonic() + seconds
     while not path.exists():
-        assert time.monotonic() < deadline, f"{path} is not there after {seconds} s"
+        assert time.monotonic() < deadline, f"{path} does not exist after {seconds} s"
         time.sleep(0.05)
     return path.read_text()
 
@@ -134,7 +134,7 @@ def kept(box):
     return box.state / "suspend"
 
 
-# What is begun here goes on to the end of the module.
+# The programs started here keep running to the end of the module.
 @pytest.fixture(scope="module")
 def programs(box):
     start(box, COUNTER)
@@ -321,7 +321,7 @@ def test_what_the_version_before_suspended_is_resumed(box):
 
 
 def test_a_keeper_killed_on_the_way_down(box):
-    """Either the memory is whole, or it is not there."""
+    """Either the memory is complete, or it does not exist."""
     for delay in (0.2, 1.0, 2.5):
         resume(box)
         pids = box.pids()
@@ -354,8 +354,8 @@ def test_a_keeper_killed_on_the_way_up(box):
 
 
 def kill_reader(box):
-    """Starts it, and kills the keeper's child that reads the memory, as the kernel does when there
-    is none. None: the child was too quick."""
+    """Starts it, and kills the keeper's child that reads the memory, as the kernel does when memory
+    is exhausted. None: the child was too quick."""
     p = box.env.popen("start", box.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                       stderr=subprocess.PIPE, text=True)
     keeper = host.until(lambda: box.env.api("GET", f"/v1/sandboxes/{box.name}")[1]["keeper_pid"])
@@ -403,7 +403,7 @@ def test_what_else_is_done_with_a_suspended_one(box):
     assert said.returncode != 0 and "suspended" in said.stderr and "sbx stop" in said.stderr, (
         said.stderr)
     assert "suspended" in box.env.sbx("inspect", box.name).stdout
-    suspend(box)  # asking twice changes nothing
+    suspend(box)  # a second request changes nothing
     (box.state / "suspend.bad").mkdir(exist_ok=True)  # as test_what_is_wrong_is_refused leaves it
     (box.state / "suspend.bad" / "memory").touch()
     box.env.sbx("stop", box.name)
@@ -435,7 +435,7 @@ def test_nobody_uses_it(box):
     box.env.sbx("update", box.name, "--idle-timeout", "4s")
     resume(box)
     box.wait_status("suspended", 90)
-    # Who works is not suspended, though nobody is attached.
+    # A busy sandbox is not suspended, even without an attached terminal.
     start(box, "while :; do :; done")
     time.sleep(15)
     assert box.info()["status"] == "running"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The template: built by anyone, again the same. .ci/run has this file in a process of its own,
-beside the unit tests.
+"""The template: any user can build it, with the same result. .ci/run runs this file in a separate
+process, during the unit tests.
 
 Here the recipe of image/ is built twice with a few packages. The whole template is built a second
 time by test_long_two_builds_of_the_template_have_the_same_content (tests/long/e2e).
@@ -28,8 +28,8 @@ def manifest(env):
 
 
 def processor_seconds():
-    """Of all processes that this one has waited for: .ci/run does other things at the same time, so
-    the wall time depends on them."""
+    """CPU time of all awaited processes: .ci/run does other work at the same time, which changes
+    the elapsed time."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

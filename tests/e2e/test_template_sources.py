@@ -33,7 +33,7 @@ http: {{addr: '127.0.0.1:{port}'}}
 
 
 class Home:
-    """An installation with the base template and a store of its own."""
+    """An installation with the base template and its own store."""
 
     def __init__(self, env):
         self.env, self.made = env, 0
@@ -51,7 +51,7 @@ class Home:
                             timeout=IMAGE_SECONDS, env=env)
 
     def refused(self, image, name="never"):
-        """What is said when an image is not taken."""
+        """The error for a rejected image."""
         done = self.build(image if isinstance(image, str) else self.write(image), name, check=False)
         assert done.returncode == 1, done.stdout + done.stderr
         assert not (self.templates / name).exists()
@@ -125,7 +125,7 @@ def test_an_image_of_a_registry_becomes_a_template(home):
         done = home.build(f"docker://{at}/team/tiny:1", "tiny", "--plain-http")
         assert "✓" in done.stdout and "sbx create shell" in done.stdout
         assert home.build(f"docker://{at}/team/tiny:1", "never", check=False).returncode == 1, (
-            "TLS is not optional by itself")
+            "TLS is not optional by default")
         assert home.build(f"docker://{at}/team/none:1", "never", "--plain-http",
                           check=False).returncode == 1
         made = home.manifest("tiny")
@@ -191,7 +191,7 @@ def test_wrong_command_lines(home, args, says):
 
 @pytest.fixture
 def canary(home):
-    """A folder of the user's that an image would like to change or to read."""
+    """A directory of the user that an image tries to change or to read."""
     where = home.env.work / "canary"
     where.mkdir(exist_ok=True)
     (where / "secret").write_text("root:SECRETSECRET:0:0::/root:/bin/sh\n")
@@ -250,8 +250,8 @@ def test_a_hostile_layer_reaches_nothing(home, canary, kind):
 
 
 def evil_base(folder, climb):
-    """A base template as `sbx template load` takes it, whose ext4 has a name in it that leads out
-    of any folder."""
+    """A base template as `sbx template load` takes it, whose ext4 contains a name that leaves every
+    directory."""
     tree = folder / "tree"
     modules = tree / "usr/lib/modules/6.0-evil"
     modules.mkdir(parents=True)
@@ -341,8 +341,8 @@ def test_a_tool_that_was_taken_over_finds_a_jail(home, tmp_path):
 
 
 def test_owners_and_set_id_bits_are_the_images(home):
-    """And nobody on the host could use them: while they lie there, the folder is the user's
-    alone."""
+    """No user of the host can run them: during the build, only the user can access their
+    directory."""
     image = tiny().layer([entry("opt/suid", b"x", 0o4755),
                           entry("opt/other", b"x", 0o2755, uid=1234, gid=65000)])
     home.build(home.write(image), "modes")
@@ -397,8 +397,8 @@ def test_an_interrupted_build_leaves_nothing(home):
 # ---- a sandbox of an image ----
 
 def test_a_sandbox_of_a_small_image_works(home):
-    """No bash, no sudo, no package manager, no Docker, no certificates: what sbx needs is there all
-    the same."""
+    """No bash, no sudo, no package manager, no Docker, no certificates: sbx provides everything it
+    needs."""
     image = tiny(Env=["FOO=a b",
                       "PATH=/opt/x:/bin"]).layer([entry("opt/x/tool", b"#!/bin/sh\necho tool\n",
                                                         0o755)])
@@ -413,7 +413,7 @@ def test_a_sandbox_of_a_small_image_works(home):
         assert box.guest("test -e /usr/lib/modules/*/modules.dep && echo modules") == "modules"
         assert box.fails("docker version") and "not found" in box.exec("sh", "-c", "docker version",
                                                                        check=False).stderr
-        # the way out is there, and the policy is asked
+        # the proxy is reachable, and the policy applies
         assert "403" in box.exec("wget", "-O", "-", "http://never-allowed.example/",
                                  check=False).stderr
         box.stop()
@@ -461,7 +461,7 @@ def test_a_dockerfile_becomes_a_template_without_docker_on_the_host(home):
     assert "package mirror of this host" in done.stderr
     assert "Ignored the line '# syntax='" in done.stderr
     assert "CMD is recorded" in done.stderr
-    assert home.env.ls() == [], "the sandbox that it was built in is gone"
+    assert home.env.ls() == [], "the sandbox of the build was removed"
     made = home.manifest("mine")
     assert (made["kind"], made["parent"], made["from"]) == ("dockerfile", "debian",
                                                             "docker/sandbox-templates:shell-docker")
@@ -521,7 +521,7 @@ def test_long_an_interrupted_build_removes_its_sandbox(home):
 
 
 def test_long_an_image_of_its_own_is_taken_out_of_the_sandbox(home):
-    """FROM something that is no template: the result leaves as a file and goes the way of any
+    """FROM an image that is not a template: the result is exported as a file and imported like any
     image."""
     done = build_file(home,
                       'FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n'

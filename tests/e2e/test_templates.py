@@ -16,7 +16,7 @@ import time
 import pytest
 from installation import Sandbox, private
 
-SAVE_SECONDS = 2  # beside the copy and the checksum of what is saved, which depend on the machine
+SAVE_SECONDS = 2  # without the copy and the checksum of the saved data, which depend on the machine
 PAUSE_SECONDS = 5  # of the guest, whatever is saved
 BIG = 512 << 20
 OFD_SETLK = 37  # F_OFD_SETLK
@@ -39,7 +39,7 @@ def own():
 
 @pytest.fixture(scope="module")
 def first(own):
-    """A sandbox with a tool of its own and a program that counts, saved while it runs."""
+    """A sandbox with its own tool and a program that counts, saved while it runs."""
     box = own.create("first", own.make_folder("first"))
     box.guest(
         "printf '#!/bin/sh\\necho it is there\\n' >/usr/local/bin/tool && chmod 755 /usr/local/bin/tool")
@@ -73,7 +73,7 @@ def identity(status):
 
 def open_files(pid):
     """Path in /proc -> status of each file that a process has open, or can open by a name of its
-    jail's folder for disks."""
+    jail's directory for disks."""
     found = {}
     for folder in (f"/proc/{pid}/fd", f"/proc/{pid}/root/disk"):
         with contextlib.suppress(FileNotFoundError):
@@ -94,7 +94,7 @@ def put_byte(path, at, byte):
 
 
 def flip(path, at, bit=1):
-    """Changes a byte; gives where, and what was there."""
+    """Changes a byte. Returns its position and its old value."""
     with open(path, "rb") as f:
         f.seek(at)
         byte = f.read(1)
@@ -114,7 +114,7 @@ def test_qemu_has_none_of_the_saved_layers(own, first):
     assert len(saved) == 4  # two of each disk
     assert {identity(f.stat()) for f in tools.glob("*.qcow2")} < saved
     assert saved == {identity(f.stat()) for f in first.state.glob("*.[0-9].qcow2")}, (
-        "the sandbox has copies of its own")
+        "the sandbox has its own copies")
     qemu = open_files(first.pids()["qemu"])
     assert any("/root/disk/" in path for path in qemu), qemu
     held = [path for path, status in qemu.items() if identity(status) in saved]
@@ -203,7 +203,7 @@ ssh-keygen -yf /etc/ssh/ssh_host_ed25519_key | ssh-keygen -lf - | cut -d' ' -f2"
 
 
 def who(box):
-    """What makes a sandbox different from others."""
+    """The facts that distinguish a sandbox from others."""
     values = [v.split()[0] for v in box.guest(WHO).splitlines()]
     assert values[5] == values[6], "the two files of the SSH host key do not belong together"
     return dict(zip(("name", "machine", "ca", "boot", "random", "ssh"), values, strict=False))
@@ -222,7 +222,7 @@ def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
     first.guest(f"printf '%s%s\\n' {canary[:half]} {canary[half:]} >/root/canary; "
                 "cp /root/canary /var/lib/docker/canary; sync")
     had = images_with(first, canary)
-    assert "root.qcow2" in had, "the search does not find what is there"
+    assert "root.qcow2" in had, "the search does not find an existing file"
     before = who(first)
     said = own.sbx("rewind", "first", "--to", "early", timeout=180).stdout
     assert "at checkpoint 'early'" in said
@@ -238,7 +238,7 @@ def test_after_a_rewind_nothing_newer_is_on_the_disks(own, first):
 
 
 def fork(own, source, n):
-    """Forks of a sandbox, each of them somebody else."""
+    """Forks of a sandbox, each with another identity."""
     own.sbx("fork", source.name, "try", "--n", n, timeout=n * 150)
     boxes = [Sandbox(own, f"try-{i}") for i in range(1, n + 1)]
     people = [who(box) for box in boxes]
@@ -373,7 +373,7 @@ def test_the_parent_may_go(own, second):
 
 
 def seconds_to_hash(size):
-    """What BLAKE2b of so many bytes takes on this machine, from an eighth of them."""
+    """The time of BLAKE2b of n bytes on this machine, measured with an eighth of them."""
     piece = os.urandom(1 << 20)
     begin = time.monotonic()
     digest = hashlib.new("blake2b512")  # OpenSSL's, as ours; Python's own is slower
@@ -440,7 +440,7 @@ def test_a_file_is_the_same_template_elsewhere(own, first, tmp_path):
 
 
 def test_a_flipped_byte_is_refused_at_the_start(own, first):
-    """Also for a sandbox that stands on it already."""
+    """Also for a sandbox that is already based on it."""
     own.sbx("template", "save", "first", "brittle", timeout=120)
     box = own.create("brittle", flags=("--template", "brittle"))
     box.stop()

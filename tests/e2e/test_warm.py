@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sandboxes that go on from their template's memory image: they are whole, none is like another,
-and an image that is not what it was is never used. Docker in one of them: test_docker.py."""
+"""Sandboxes that start from the snapshot of their template: they are complete, each is unique, and
+a modified snapshot is never used. Docker in one of them: test_docker.py."""
 import json
 import os
 import signal
@@ -223,8 +223,8 @@ def is_checker(env, pid):
 
 
 def hold_checker(env, start):
-    """Stops the process that compares the image; it shows nobody which files it has open. None: it
-    was over too soon."""
+    """Stops the process that compares the image; no process can list its open files. None: it
+    exited too soon."""
     while start.poll() is None:
         for pid in host.pids():
             if is_checker(env, pid):
@@ -272,7 +272,7 @@ def test_nothing_runs_before_the_check_has_said_yes(env, kept):
 
 
 def test_an_image_that_qemu_cannot_read(env, kept):
-    """Its checksums are right, and it is rubbish all the same."""
+    """Its checksums are correct, but its content is garbage."""
     import hashlib
     image = kept.put_back()
     junk = (image / "state").read_bytes()[:200000] + b"\0" * 100000

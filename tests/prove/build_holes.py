@@ -50,7 +50,7 @@ def programs(build):
 
 
 def build_holes(tree, build, holes, folder):
-    """Returns (tree, build) in `folder` with the holes in them."""
+    """Returns (tree, build) in the directory `folder` with the holes."""
     new_tree, new_build = folder / "tree", folder / "build"
     # symlinks=True: not followed; ninja rebuilds by the times of files
     shutil.copytree(tree, new_tree, ignore=SKIP, symlinks=True)

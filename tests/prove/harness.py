@@ -317,7 +317,7 @@ def mutated(world_, mutations):
 
 
 def together(group):
-    """Returns the mutations of a group that are made together, without those in a build."""
+    """Returns the mutations of a group that run together, without those in a build."""
     return [m for m in MUTATIONS.get(group, []) if not m.alone and not m.hole]
 
 

@@ -149,7 +149,7 @@ def take_scope(ctx):
 
 
 def small_memlock(ctx):
-    """A vault that may not lock memory."""
+    """A vault that cannot lock memory."""
     know(ctx)
     ctx.env.sbx("daemon", "stop", check=False)
     end_vaults(ctx)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holes in the sandbox's view of the host's files.
 
-Most are made in the guest: a forbidden file is put on a file system that is not its own disk.
+Most are created in the guest: a forbidden file is put on a file system that is not its own disk.
 Requests that the host must deny are let through by a hole in our source.
 """
 import os

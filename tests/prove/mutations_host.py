@@ -25,10 +25,10 @@ def mode(path, bits, red):
 
 
 def file(path, red, text="planted\n"):
-    """A file at path(ctx) that nobody else made."""
+    """A new file at path(ctx)."""
     def make(ctx):
         at = path(ctx)
-        assert not os.path.lexists(at), f"{at} is there already"
+        assert not os.path.lexists(at), f"{at} already exists"
         made = []
         for folder in reversed(at.parents):
             if not folder.exists():

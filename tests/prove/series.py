@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which mutations are made together, and what the runs show about each probe. tests/long/mutations
-makes the runs.
+"""Which mutations are active together, and what the runs show about each probe.
+tests/long/mutations starts the runs.
 
 A run makes some mutations together and requires exactly the union of the probes that they name. In
 a series each mutation is in about half of the runs, and no mutation's runs are a subset of
@@ -19,7 +19,7 @@ class Run:
     name: str
     groups: typing.Tuple[str, ...]  # that were proved
     mutations: list
-    red: dict = None                # id -> reason, if the run was made
+    red: dict = None                # id -> reason, if the run has finished
 
     @property
     def want(self):

@@ -52,7 +52,7 @@ def oid(kind, data):
 
 
 def bomb():
-    """A delta of a few bytes whose result is said to have 1 TiB."""
+    """A delta of a few bytes that declares a result of 1 TiB."""
     first = bytes(1 << 20)
     delta = size_of(1 << 20) + size_of(1 << 40) + b"\xf0\xff\xff\x0f" * 16
     return pack(blob(first), ref_delta(oid(b"blob", first), delta))

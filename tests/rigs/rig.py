@@ -145,7 +145,7 @@ class Rig:
         try:
             sock.connect(str(self.dir / "s"))
         except (FileNotFoundError, ConnectionRefusedError) as err:
-            raise RuntimeError(f"netrig exited ( {self.process.poll()}):\n"
+            raise RuntimeError(f"netrig exited (status {self.process.poll()}):\n"
                                + self.text()[-4000:]) from err
         sock.sendall(line.encode() + b"\n")
         return sock

@@ -5,9 +5,9 @@
 Speaks the keeper channel of lib/os/ipc/keeper_chan.h to the real sbxd, and PROTOCOL.exec to the
 real sbx: commands run on this machine. Written from proto/ alone, so that it also tests that page.
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
-MODE slow: it never comes up. MODE late: it needs two seconds. MODE talks: its session agent can be
-looked at. MODE floods, MODE empty: the answer to that has no end. MODE machine: it says that it is
-the machine too, with memory and a file of its template open, as qemu has them."""
+MODE slow: it never starts. MODE late: it needs two seconds. MODE talks: its session agent can be
+queried. MODE floods, MODE empty: the response to that query has no end. MODE machine: it is also
+the machine, with memory and a file of its template open, as qemu has them."""
 import array
 import errno
 import fcntl
@@ -105,7 +105,7 @@ class Exec:
             self.sock.close()
 
     def look(self, at):
-        """A session that has said two things, and has ended when it is asked for the second."""
+        """A session that has printed two texts, and has exited before the request for the second."""
         said = [b"\x1b[31mfirst\x1b[0m \x1b]0;owned\x07line\r\n",
                 b"second \xe2\x80\xaeline\r\nno newline"]
         done = min(at // 100, 1)
@@ -123,10 +123,10 @@ class Exec:
         flags, rows, cols = r.num("B"), r.num("H"), r.num("H")
         user, cwd, argv, extra = r.str(), r.str(), r.strs(), r.strs()
         if flags & 16:
-            r.data = r.data[16:]  # the token: nobody comes back to a stand-in
+            r.data = r.data[16:]  # the token: no client reattaches to a simulated session
         if flags & 32:
             r.str()
-        assert not r.data, "bytes behind the SPEC"
+        assert not r.data, "bytes after the SPEC"
         if self.mode == "mute":
             signal.pause()
         if self.mode == "garbage":
@@ -267,7 +267,7 @@ class Keeper:
                  + text(self.id) + struct.pack("<I", os.getpid()))
 
     def adopted(self):
-        """sbxd is gone; the next one finds us."""
+        """sbxd exited; the next sbxd finds this keeper."""
         self.chan.close()
         self.chan = self.listener.accept()[0]
         self.hello()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TLS server that prints the header x-secret of each request. usage: server.py PORT, in a folder
-with cert.pem and key.pem"""
+"""A TLS server that prints the header x-secret of each request. usage: server.py PORT, in a
+directory with cert.pem and key.pem"""
 import http.server
 import ssl
 import sys
