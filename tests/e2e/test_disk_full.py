@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two sandboxes share one small file system, and one of them fills it.
 
-The state folder is a tmpfs in a mount namespace of the tests; ROUNDS is for tests/long/disk-full.
-FILED_ROUNDS, FILED_MIB and FILED_FOLDER are for tests/long/memory-file: a sandbox whose memory is a
-file on such a file system, or on the one of an existing folder.
+The state directory is a tmpfs in a mount namespace of the tests; ROUNDS is for
+tests/long/disk-full. FILED_ROUNDS, FILED_MIB and FILED_FOLDER are for tests/long/memory-file: a
+sandbox whose memory is a file on such a file system, or on that of an existing directory.
 """
 import json
 import os
@@ -24,7 +24,7 @@ SIZE = 220 << 20
 FILED_ROUNDS = int(os.environ.get("SBX_MEMORY_FILE_ROUNDS", "1"))
 FILED_MIB = int(os.environ.get("SBX_MEMORY_FILE_MIB", "512"))
 FILED_FOLDER = os.environ.get("SBX_MEMORY_FILE_FOLDER")
-FILED_SIZE = (FILED_MIB + 700) << 20  # the start wants room for all of the memory
+FILED_SIZE = (FILED_MIB + 700) << 20  # the start requires space for all of the memory
 TOUCHED = (FILED_MIB << 20) // 2
 # A file in the guest's memory: its kernel writes zeros to each page. With time for `fill` after it.
 TOUCH = ("mount -t tmpfs -o size=90% touched /mnt && "
