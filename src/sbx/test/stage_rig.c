@@ -158,12 +158,25 @@ static void link_any(struct rig *r, const char *path)
 	(void)!symlink(targets[rig_random(r, 5)], path);
 }
 
+/* Whether the directory of a path is in `top`: a link of link_any can lead to /tmp, where the names
+ * may be somebody else's. */
+static bool is_inside(const char *path, const char *top)
+{
+	AUTO_FREE char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	AUTO_FREE char *at = realpath(dir, NULL);
+	size_t n = strlen(top);
+
+	return at && strncmp(at, top, n) == 0 && (at[n] == '/' || at[n] == '\0');
+}
+
 static void change_one(struct rig *r, const char *top)
 {
 	static const mode_t modes[] = {0755, 0700, 0775, 0750};
 	AUTO_FREE char *path = any_path(r, top), *other = any_path(r, top);
 	struct stat st;
 
+	if (!is_inside(path, top) || !is_inside(other, top))
+		return;
 	switch (rig_random(r, 10)) {
 	case 0:
 	case 1:
@@ -356,19 +369,28 @@ int rig_undo(struct rig *r)
 	return call_apply(r, 2);
 }
 
+/* The work directory of an overlay has directories without permissions. */
+static void open_work(const struct rig *r)
+{
+	static const char *const names[] = {
+		"work/work", "work/work/incompat", "work/work/incompat/volatile"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = rig_path(r, names[i]);
+
+		(void)!chmod(path, 0700);
+	}
+}
+
 void rig_close(struct rig *r)
 {
 	plan_done(&r->plan);
 	bundle_done(&r->bundle);
 	known_done(&r->known);
 	fd_close(&r->root);
-	/* the work directory of an overlay has a directory without permissions */
-	{
-		AUTO_FREE char *work = rig_path(r, "work/work");
-
-		(void)!chmod(work, 0700);
-	}
+	open_work(r);
 	remove_tree(r->top);
+	assert(access(r->top, F_OK) < 0);
 	free(r->before);
 	free(r->view);
 	free(r->top);
