@@ -7,6 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/rules/policy/table.h"
 
 #define MAX_RESOLV_CONF 65536
 
@@ -145,18 +146,26 @@ static void set_loaded(struct egress *e, uint32_t id, const char *fault)
 
 static int answer_policy(struct egress *e, struct ipc_msg *msg)
 {
-	char sandbox[EGRESS_MAX_NAME];
-	AUTO_FREE char *text = NULL;
-	size_t n = 0;
-	int r = egress_get_policy(msg, sandbox);
+	int files[POLICY_N_PARTS];
+	uint8_t part;
+	int r = egress_get_policy(msg, &part);
 
 	if (r < 0)
 		return r;
-	r = fd_load(msg->fd, RULES_MAX_BYTES, &text, &n);
+	if (part == POLICY_ALL) {
+		fd_close(&e->all_rules);
+		e->all_rules = TAKE_FD(msg->fd);
+		e->all_rules_id = msg->id;
+		return 0;
+	}
+	if (e->all_rules < 0 || e->all_rules_id != msg->id)
+		return -EBADMSG;
+	files[POLICY_ALL] = e->all_rules;
+	files[POLICY_OWN] = msg->fd;
 	policy_free(e->policy);
-	/* an empty text is an invalid policy, which denies everything */
-	e->policy = policy_load(slice_of(text ? text : "", r < 0 ? 0 : n), "policy", sandbox);
-	set_loaded(e, msg->id, r < 0 ? err_text(NULL, r) : policy_fault(e->policy));
+	e->policy = policy_open(files);
+	fd_close(&e->all_rules);
+	set_loaded(e, msg->id, policy_fault(e->policy));
 	/* In this order: after LOADED, no forbidden connection is left. */
 	control_recheck(e);
 	report_loaded(e);

@@ -160,6 +160,7 @@ void keeper_init(struct keeper *k)
 	accel_init(k);
 	warm_init(k);
 	guard_init(k);
+	netpolicy_prepare(k);
 	waiting_init(k);
 	edge_init(k, &edge_callbacks);
 	egress_init(k, &egress_callbacks);

@@ -103,6 +103,14 @@ static int answer_reload(struct keeper *k, struct link *l, const struct ipc_msg 
 	return 0;
 }
 
+/* While the sbxd that started this keeper lives, no other process can pass a policy. */
+static int answer_policy(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	if (!link_may_give_vault(k, l))
+		return -EPERM;
+	return netpolicy_take(k, (int)(l - k->links), msg);
+}
+
 static int answer_suspend(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 {
 	struct err err = {0};
@@ -158,7 +166,7 @@ static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
 
 static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
-	if (msg->fd >= 0 && msg->type != KEEPER_STREAM && msg->type != KEEPER_VAULT)
+	if (msg->fd >= 0 && !chan_may_have_fd(&keeper_chan, msg->type))
 		return -EBADMSG;
 	if (k->plan == START_POOL && !pool_knows(msg->type))
 		return -EBADMSG;
@@ -171,6 +179,8 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_stop(k, l, msg);
 	case KEEPER_STATS:
 		return answer_stats(k, l, msg);
+	case KEEPER_POLICY:
+		return answer_policy(k, l, msg);
 	case KEEPER_RELOAD:
 		return answer_reload(k, l, msg);
 	case KEEPER_SUSPEND:

@@ -35,6 +35,7 @@ static struct {
 	struct journal journal;
 	struct keep keep;
 	struct rulebook rulebook;
+	struct tables tables;
 	struct wipes wipes;
 	struct images images;
 	struct merges merges;
@@ -48,6 +49,7 @@ static struct sbxd sbxd = {
 	.journal = &parts.journal,
 	.keep = &parts.keep,
 	.rulebook = &parts.rulebook,
+	.tables = &parts.tables,
 	.wipes = &parts.wipes,
 	.images = &parts.images,
 	.merges = &parts.merges,
@@ -190,6 +192,7 @@ static void set_up(struct sbxd *d)
 	open_signals(d);
 	watch_fd(d, spawner_pidfd(), SBXD_EV_SPAWNER);
 	rulebook_clean();
+	tables_init(d->tables);
 	if (store_open(db, &d->store, &err) < 0)
 		die("%s", err.text);
 	/* The socket last: a client that can connect finds everything ready. */
@@ -321,6 +324,7 @@ static void sbxd_done(struct sbxd *d)
 	keepers_done(d);
 	wipes_done(d);
 	journal_done(d);
+	tables_done(d->tables);
 	rulebook_done(d->rulebook);
 	fd_close(&d->listen_fd);
 	fd_close(&d->signal_fd);

@@ -16,17 +16,21 @@ STARTS = ("recovery/guest-crash", "recovery/kill-hider", "recovery/kill-keeper",
 LIVES = ("recovery/daemon-restart", "recovery/hang-egress", "recovery/kill-edge",
          "recovery/kill-egress", "recovery/kill-guest-net",
          "recovery/kill-sbxd", "recovery/kill-vault")
-OPEN = ('(k->gate, slice_from_str("policy 1\\n\\ngroup hole\\n'
-        'allow network **:1-65535\\n\\nend\\n"), "hole");')
-# These files do not include gate.h.
-DECLARED = "\tvoid gate_set_policy(struct gate *, struct slice, const char *);\n\n"
+OPEN = ('(k->gate, ({ long rules[32] = {0}; (void)!rules_decode(slice_from_str("policy 1\\n\\n'
+        'group hole\\nallow network **:1-65535\\n\\nend\\n"), "hole", (void *)rules, NULL); '
+        'policy_new((void *)rules, "hole"); }));')
+# These files do not include gate.h and policy.h.
+DECLARED = ("\tint rules_decode(struct slice, const char *, void *, void *);\n"
+            "\tstruct policy *policy_new(const void *, const char *);\n"
+            "\tvoid gate_set_policy(struct gate *, struct policy *);\n\n")
 
 HOLES += [
     # CVE-2026-12539: settings applied at creation are lost at the next start
     Hole("policy-first-start-only", "src/keeper/network/netpolicy.c",
-         "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0) {\n",
-         "\tread_policy(k);\n\t{\n\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tif (access(disk, F_OK) == 0)\n"
-         f"\t\t\tgate_set_policy{OPEN}\n\t}}\n\tr = read_settings(k, &err);\n\tif (r < 0) {{\n"),
+         "\t\tuse_tables(k);\n\t\tnext->is_used = true;\n",
+         "\t\tAUTO_FREE char *disk = xasprintf(\"%s/root.qcow2\", k->dir);\n\n\t\tuse_tables(k);\n"
+         f"\t\tif (access(disk, F_OK) == 0)\n\t\t\tgate_set_policy{OPEN}\n"
+         "\t\tnext->is_used = true;\n"),
     Hole("policy-lost-with-egress", "src/keeper/worker/egress_link.c",
          "\tworker_on_exit(k, &k->egress->worker);\n",
          f"\tworker_on_exit(k, &k->egress->worker);\n{DECLARED}\tgate_set_policy{OPEN}\n"),
@@ -38,8 +42,8 @@ HOLES += [
                 "\tk->reload.want = ++d->keepers->n_reloads;\n\treload_push(d, k);\n",
                 "\tk->reload.want = k->reload.done;\n\treload_push(d, k);\n"),)),
     Hole("policy-not-read-again", "src/keeper/network/netpolicy.c",
-         "\tread_policy(k);\n\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error(",
-         "\tr = read_settings(k, &err);\n\tif (r < 0)\n\t\tlog_error("),
+         "\tif (!np->next.is_used)\n\t\tuse_tables(k);\n",
+         ""),
     Hole("second-edge-jail", "lib/os/jail/spawn.c", "\tif (s->row->host_net)\n",
          "\tstatic int n_edges;\n\n"
          "\tif (s->row->host_net || (s->row == jail_row(JAIL_EDGE) && n_edges++))\n"),

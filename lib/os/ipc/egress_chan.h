@@ -10,16 +10,17 @@
  *          CONFIG    keeper -> egress  CONFIG, RUN > RUN  -         struct egress_config
  *          RESOLVER  keeper -> egress  RUN             a file       -, the text of resolv.conf
  *          LOCALS    keeper -> egress  RUN             -            struct egress_locals
- *          POLICY    keeper -> egress  RUN             a file       sandbox name
- *          LOADED    egress -> keeper  RUN, per POLICY -            text; "" or why it denies all
+ *          POLICY    keeper -> egress  RUN             a table      u8 part
+ *          LOADED    egress -> keeper  RUN, per POLICY 1 -          text; "" or why it denies all
  *          OPEN      keeper -> egress  RUN             see below    struct egress_open
  *          RESULT    egress -> keeper  RUN, per OPEN   see below    struct egress_result
  *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
  *
  *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
- *          names. RESULT comes at most once, CLOSED always and last. Until the first POLICY
- *          everything is denied; a new one also ends what it forbids. An OPEN of the kind SOCKET
- *          has no socket: RESULT brings the connection itself, CLOSED follows at once.
+ *          names. RESULT comes at most once, CLOSED always and last. A policy is two tables, one
+ *          POLICY each with the same id: part 0, then part 1. Until part 1 the previous ones apply,
+ *          at first none, which denies everything; new ones also end what they forbid. An OPEN of
+ *          the kind SOCKET has no socket: RESULT brings the connection, CLOSED follows at once.
  * Trust    keeper: egress reads bytes of origins and may be compromised. egress: checks keeper too.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
@@ -29,7 +30,6 @@
 #include "chan.h"
 
 #define EGRESS_MAX_HOST 254
-#define EGRESS_MAX_NAME 64
 #define EGRESS_MAX_ADDR 64
 #define EGRESS_MAX_TEXT 256
 #define EGRESS_MAX_PINS 48
@@ -138,7 +138,8 @@ int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_C
 /* keeper's side; fds stay the caller's. RESOLVER: chan_send_plain. */
 int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
 int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
-int egress_ask_policy(int sock, uint32_t id, const char *sandbox, int file) MUST_CHECK;
+/* part: enum policy_part of lib/rules/policy. */
+int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table) MUST_CHECK;
 /* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
 
@@ -146,7 +147,7 @@ int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int f
  * CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
 int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
-int egress_get_policy(const struct ipc_msg *msg, char sandbox[EGRESS_MAX_NAME]) MUST_CHECK;
+int egress_get_policy(const struct ipc_msg *msg, uint8_t *ret_part) MUST_CHECK;
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret) MUST_CHECK;
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;

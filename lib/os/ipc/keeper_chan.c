@@ -21,6 +21,7 @@ static const struct chan_row rows[KEEPER_N_MSGS] = {
 	[KEEPER_CLAIM] = {"CLAIM", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
 	[KEEPER_VAULT] = {"VAULT", KEEPER_FROM_SBXD, 1, 0, CHAN_FD},
 	[KEEPER_WANT_VAULT] = {"WANT_VAULT", KEEPER_FROM_KEEPER, 1, 0, 0},
+	[KEEPER_POLICY] = {"POLICY", KEEPER_FROM_SBXD, 1, 0, CHAN_FD | CHAN_ID},
 };
 
 const struct chan keeper_chan = {
@@ -123,6 +124,13 @@ int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
 	return chan_send(sock, KEEPER_STOP, id, stop_fields, &timeout_ms, -1);
 }
 
+static const struct field policy_fields[] = {FIELD_ONE(uint8_t, 0, 1), {0}};
+
+int keeper_send_policy(int sock, uint32_t id, uint8_t part, int table)
+{
+	return chan_send(sock, KEEPER_POLICY, id, policy_fields, &part, table);
+}
+
 int keeper_ask_reload(int sock, uint32_t id, const char *name)
 {
 	return chan_send_str(sock, KEEPER_RELOAD, id, name, KEEPER_MAX_NAME, -1);
@@ -183,6 +191,11 @@ int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret)
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms)
 {
 	return chan_get(&keeper_chan, msg, KEEPER_STOP, stop_fields, ret_timeout_ms);
+}
+
+int keeper_get_policy(const struct ipc_msg *msg, uint8_t *ret_part)
+{
+	return chan_get(&keeper_chan, msg, KEEPER_POLICY, policy_fields, ret_part);
 }
 
 int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME])

@@ -2,9 +2,8 @@
 /*
  * keeper_chan - the messages between sbxd and a keeper.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg. The first connection is inherited by the keeper as
- *          fd 3; later ones (after a restart of sbxd) come through the sandbox's keeper.sock. The
- *          keeper sends HELLO first, STATE on every change, and an answer to each request.
+ * How      The first connection is inherited by the keeper as fd 3; later ones come through the
+ *          sandbox's keeper.sock. The keeper sends HELLO first, STATE on every change, and answers.
  *          message   direction        answer      fd              fields
  *          HELLO     keeper -> sbxd   -           -               build id, sandbox id, pid, state
  *          STATE     keeper -> sbxd   -           -               struct keeper_state
@@ -12,6 +11,7 @@
  *          STREAM    sbxd -> keeper   DONE        the connection  path
  *          STOP      sbxd -> keeper   DONE        -               timeout_ms (0: kill at once)
  *          STATS     sbxd -> keeper   STATS_IS    -               -
+ *          POLICY    sbxd -> keeper   -           a table         u8 part
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
  *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
  *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint, or empty
@@ -45,7 +45,7 @@ enum keeper_msg {
 	KEEPER_STATS,
 	KEEPER_DONE,
 	KEEPER_STATS_IS,
-	KEEPER_RELOAD,	/* read policy and network settings again; DONE when they apply */
+	KEEPER_RELOAD,	/* use the last POLICY, read the settings again; DONE when they apply */
 	KEEPER_SUSPEND, /* saves memory to the sandbox's directory, then exits */
 	KEEPER_FREEZE,	/* what the disks hold now becomes layers that are never written again */
 	KEEPER_FROZEN,
@@ -54,6 +54,7 @@ enum keeper_msg {
 	KEEPER_CLAIM, /* to a keeper whose VM belongs to no sandbox yet */
 	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
 	KEEPER_WANT_VAULT,
+	KEEPER_POLICY, /* one of the two compiled tables (lib/rules/policy/table.h) */
 	KEEPER_N_MSGS,
 };
 
@@ -162,6 +163,8 @@ int keeper_send_state(int sock, uint32_t id, const struct keeper_state *state) M
 int keeper_send_done(int sock, uint32_t id, int code, const char *text) MUST_CHECK;
 int keeper_send_stats(int sock, uint32_t id, const struct keeper_stats *stats) MUST_CHECK;
 int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms) MUST_CHECK;
+/* part: enum policy_part. The table stays the caller's. */
+int keeper_send_policy(int sock, uint32_t id, uint8_t part, int table) MUST_CHECK;
 int keeper_ask_reload(int sock, uint32_t id, const char *name) MUST_CHECK;
 /* pass_fd stays the caller's. */
 int keeper_ask_stream(int sock, uint32_t id, const char *path, int pass_fd) MUST_CHECK;
@@ -175,6 +178,7 @@ int keeper_get_stats(const struct ipc_msg *msg, struct keeper_stats *ret) MUST_C
 void keeper_put_stats(struct wr *wr, const struct keeper_stats *stats);
 int keeper_read_stats(struct slice body, struct keeper_stats *ret) MUST_CHECK;
 int keeper_get_stop(const struct ipc_msg *msg, uint32_t *ret_timeout_ms) MUST_CHECK;
+int keeper_get_policy(const struct ipc_msg *msg, uint8_t *ret_part) MUST_CHECK;
 int keeper_get_reload(const struct ipc_msg *msg, char name[KEEPER_MAX_NAME]) MUST_CHECK;
 int keeper_get_stream(const struct ipc_msg *msg, char path[KEEPER_MAX_PATH]) MUST_CHECK;
 /* PING and STATS have no fields. */

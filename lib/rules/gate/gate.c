@@ -64,10 +64,10 @@ void gate_put_locals(const struct gate *g, struct egress_locals *ret)
 	}
 }
 
-void gate_set_policy(struct gate *g, struct slice text, const char *file)
+void gate_set_policy(struct gate *g, struct policy *policy)
 {
 	policy_free(g->policy);
-	g->policy = text.p ? policy_load(text, file, g->name) : NULL;
+	g->policy = policy;
 }
 
 const char *gate_fault(const struct gate *g)

@@ -35,9 +35,9 @@ struct gate;
 
 /* name: of the sandbox, as people and rules say it. */
 struct gate *gate_new(const char *name, struct audit *audit);
-/* The text of a policy file; a NULL slice means that there is none: everything is denied. */
-void gate_set_policy(struct gate *g, struct slice text, const char *file);
-void gate_set_name(struct gate *g, const char *name); /* call gate_set_policy afterwards */
+/* Takes the policy over; NULL: everything is denied. */
+void gate_set_policy(struct gate *g, struct policy *policy);
+void gate_set_name(struct gate *g, const char *name);
 /* The host's addresses and networks; whether they are others than before. */
 bool gate_set_locals(struct gate *g, const struct addr_locals *locals);
 /* The same for egress. */

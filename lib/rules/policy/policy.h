@@ -69,8 +69,6 @@ struct policy_decision {
 
 /* The rules for every sandbox and for this one, compiled. Never NULL: see policy_fault. */
 struct policy *policy_new(const struct rules *rules, const char *sandbox);
-/* As policy_new, from the text of a file. */
-struct policy *policy_load(struct slice text, const char *name, const char *sandbox);
 /* Why this policy denies everything; NULL when it does not have a fault and is set. */
 const char *policy_fault(const struct policy *policy);
 void policy_free(struct policy *policy);

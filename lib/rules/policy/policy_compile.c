@@ -450,10 +450,10 @@ static void add_rules(struct build *b, const struct table_wish *wish)
 			.text = add_text(b, id),
 			.index = wish->pick[i],
 			.group = (uint32_t)rule->group,
-			.n_id = (uint16_t)id.n,
+			.n_id = (uint8_t)id.n,
 			.n_resources = (uint16_t)text.n,
-			.effect = (uint8_t)rule->effect,
-			.kind = (uint8_t)rule->kind,
+			.effect = (uint8_t)rule->effect & 3,
+			.kind = (uint8_t)rule->kind & 31,
 			.is_own = rule->sandbox != NULL};
 		(void)add_text(b, text);
 	}

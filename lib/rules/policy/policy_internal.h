@@ -77,9 +77,13 @@ struct table_rule {
 	uint64_t until_ms;
 	uint32_t text; /* in table.text: the id, then the resources */
 	uint32_t index, group;
-	uint16_t n_id, n_resources;
-	uint8_t effect, kind, is_own;
+	uint16_t n_resources;
+	uint8_t n_id;
+	uint8_t effect : 2, kind : 5, is_own : 1;
 };
+
+static_assert(sizeof(struct table_rule) == 24, "100,000 of them are a part of each policy");
+static_assert(RULE_MAX_WORD <= UINT8_MAX && RULE_MAX_LIST <= UINT16_MAX, "their lengths fit");
 
 enum table_section {
 	TABLE_SPANS,

@@ -17,22 +17,3 @@ struct policy *policy_new(const struct rules *rules, const char *sandbox)
 	}
 	return policy_from(bytes, n);
 }
-
-static struct policy *new_faulty(const char *fault)
-{
-	struct table_wish wish = {.part = POLICY_ALL, .fault = fault};
-	void *bytes[POLICY_N_PARTS] = {0};
-	size_t n[POLICY_N_PARTS] = {0};
-
-	bytes[POLICY_ALL] = table_build(&wish, &n[POLICY_ALL]);
-	return policy_from(bytes, n);
-}
-
-struct policy *policy_load(struct slice text, const char *name, const char *sandbox)
-{
-	AUTO_RULES struct rules rules = {0};
-	struct err err;
-	int r = rules_decode(text, name, &rules, &err);
-
-	return r < 0 ? new_faulty(err_text(&err, r)) : policy_new(&rules, sandbox);
-}

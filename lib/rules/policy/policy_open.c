@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -96,23 +96,50 @@ static int view_table(struct table *t, enum policy_part part, struct err *err)
 	return 0;
 }
 
-/* A file that any process can still change is refused: what was checked must stay. */
-static int map_table(int file, struct table *t, struct err *err)
+static bool has_byte(int file, uint64_t at)
 {
-	struct stat st;
-	int seals = file < 0 ? -1 : fcntl(file, F_GET_SEALS);
+	uint8_t c;
+
+	return pread(file, &c, 1, (off_t)at) == 1;
+}
+
+/* The size that the head promises, without a system call that sbx-egress does not have. */
+static int read_size(int file, enum policy_part part, size_t *ret, struct err *err)
+{
+	struct table_head head = {0};
+	ssize_t n = pread(file, &head, sizeof(head), 0);
+	int r;
+
+	if (n != (ssize_t)sizeof(head))
+		return err_set(err, -EBADMSG, "%s", n == 0 ? "empty" : "truncated");
+	r = check_head(&head, head.size, part, err);
+	if (r < 0)
+		return r;
+	if (head.size < sizeof(head) || head.size > TABLE_MAX_BYTES ||
+		!has_byte(file, head.size - 1) || has_byte(file, head.size))
+		return err_set(err, -EBADMSG, "truncated");
+	*ret = head.size;
+	return 0;
+}
+
+/* A file that any process can still change is refused: what was checked must stay. */
+static int map_table(int file, enum policy_part part, struct table *t, struct err *err)
+{
+	int seals = file < 0 ? -1 : fcntl(file, F_GET_SEALS), r;
+	size_t size = 0;
 	void *map;
 
 	if (file < 0)
 		return err_set(err, -ENOENT, "missing");
-	if (seals < 0 || (seals & TABLE_SEALS) != TABLE_SEALS || fstat(file, &st) < 0)
+	if (seals < 0 || (seals & TABLE_SEALS) != TABLE_SEALS)
 		return err_set(err, -EBADMSG, "not sealed");
-	if (st.st_size <= 0 || st.st_size > TABLE_MAX_BYTES)
-		return err_set(err, -EBADMSG, "%s", st.st_size > 0 ? "too large" : "empty");
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	r = read_size(file, part, &size, err);
+	if (r < 0)
+		return r;
+	map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
 	if (map == MAP_FAILED)
 		return err_set(err, -errno, "cannot be mapped: %s", strerror(errno));
-	*t = (struct table){.map = map, .size = (size_t)st.st_size, .is_mapped = true};
+	*t = (struct table){.map = map, .size = size, .is_mapped = true};
 	return 0;
 }
 
@@ -174,7 +201,7 @@ struct policy *policy_open(const int files[POLICY_N_PARTS])
 
 	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
 		struct err err = {0};
-		int r = map_table(files[i], &p->part[i], &err);
+		int r = map_table(files[i], (enum policy_part)i, &p->part[i], &err);
 
 		if (r == 0)
 			r = view_table(&p->part[i], (enum policy_part)i, &err);
@@ -207,6 +234,11 @@ struct policy *policy_from(void *const bytes[POLICY_N_PARTS], const size_t n[POL
 const char *policy_fault(const struct policy *p)
 {
 	return p->fault;
+}
+
+bool policy_is_closed(const struct policy *p)
+{
+	return p->part[POLICY_OWN].head.only;
 }
 
 void policy_free(struct policy *p)

@@ -52,6 +52,8 @@ uint32_t *table_pick(const struct rules *rules, const char *sandbox, size_t *ret
 
 /* The policy of both files; -1 is a missing one. Never NULL; see policy_fault. */
 struct policy *policy_open(const int files[POLICY_N_PARTS]);
-/* The same from memory that was made by table_build; takes it over. NULL: no such part, which is
- * a fault only for POLICY_ALL. */
+/* Whether only allow rules of this sandbox count: see table_wish.only. */
+bool policy_is_closed(const struct policy *policy);
+/* As policy_open, from memory that was made by table_build; takes it over. NULL: no such part,
+ * which is a fault only for POLICY_ALL. */
 struct policy *policy_from(void *const bytes[POLICY_N_PARTS], const size_t n[POLICY_N_PARTS]);

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/os/jail/profiles.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define ALLOW "policy 1\nallow network 127.0.0.1:1-65535\nend\n"
 
@@ -29,6 +30,7 @@ static int set_up(void **state)
 	assert_int_equal(dup2(pair[1], CONTROL_FD), CONTROL_FD);
 	e = (struct egress){.ops = &exchange_ops,
 		.exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e.exchanges)),
+		.all_rules = -1,
 		.idle_pipe = {-1, -1}};
 	assert_int_equal(loop_init(&e.loop), 0);
 	e.policy = policy_load(slice_from_str(ALLOW), "policy", "demo");

@@ -26,6 +26,7 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/jail.h"
 #include "lib/os/jail/unsealed.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define WAIT_S 60
 
@@ -288,10 +289,14 @@ static int text_file(const char *text)
 
 void rig_policy(struct rig *r, const char *policy)
 {
-	AUTO_CLOSE int fd = text_file(policy);
+	int files[POLICY_N_PARTS];
 	unsigned n = r->n_loaded;
 
-	assert_int_equal(egress_ask_policy(r->keeper, 0, "demo", fd), 0);
+	policy_text_files(slice_from_str(policy), "policy", "demo", files);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		assert_int_equal(egress_ask_policy(r->keeper, 0, (uint8_t)i, files[i]), 0);
+		fd_close(&files[i]);
+	}
 	rig_until(r, r->n_loaded > n);
 }
 

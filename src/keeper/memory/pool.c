@@ -9,7 +9,8 @@
 
 bool pool_knows(uint16_t type)
 {
-	return type == KEEPER_PING || type == KEEPER_STOP || type == KEEPER_CLAIM;
+	return type == KEEPER_PING || type == KEEPER_STOP || type == KEEPER_CLAIM ||
+	       type == KEEPER_POLICY;
 }
 
 void pool_on_ready(struct keeper *k)

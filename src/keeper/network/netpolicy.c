@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * netpolicy - policy and settings of the network, from the files to lib/rules/gate and to egress.
+ * netpolicy - policy and settings of the network, from sbxd and the files to gate and egress.
  *
- * How      Reads state/policy and the settings at the start and on RELOAD. The text of the policy
- *          is kept as a sealed memfd, so an egress that starts later gets exactly the policy of the
- *          gate. A RELOAD is answered when egress sends LOADED. An egress that does not send it in
- *          time is killed, which closes all its connections.
- * Trust    Files of the same user; resolv.conf of the host.
- * Limits   RULES_MAX_BYTES, RESOLV_MAX_BYTES, KEEPER_MAX_RELOADS, KEEPER_LOAD_MS.
- * Never    Keeps an old policy because the new one is broken: then everything is denied.
+ * How      sbxd sends the two tables of the policy (lib/rules/policy/table.h) before RELOAD. The
+ *          first tables apply at once, later ones at the RELOAD after them. The descriptors are
+ *          kept, so an egress that starts later gets exactly the policy of the gate, also while no
+ *          sbxd is running. A RELOAD is answered when egress sends LOADED. An egress that does not
+ *          send it in time is killed, which closes all its connections.
+ * Trust    Tables of sbxd; files of the same user; resolv.conf of the host.
+ * Limits   TABLE_MAX_BYTES, RESOLV_MAX_BYTES, KEEPER_MAX_RELOADS, KEEPER_LOAD_MS.
+ * Never    Keeps an old policy because the new one is missing or broken: then everything is denied.
  */
 #include "network.h"
-#include "closed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,43 +22,59 @@
 #include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/rules/policy/locals_read.h"
+#include "lib/rules/policy/table.h"
 #include "lib/rules/settings/settings_net.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define RESOLV_MAX_BYTES 65536
 
-static void read_policy(struct keeper *k)
-{
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy");
-	AUTO_FREE char *text = NULL, *closed = NULL;
-	AUTO_CLOSE int fd = -1;
-	struct slice s = slice_of(NULL, 0);
-	struct err err = {0};
-	size_t n = 0;
-	int r = fd = hands_policy(k, &err);
+/* ---- the tables ---- */
 
-	if (fd >= 0)
-		r = file_read(fd, path, RULES_MAX_BYTES, &text, &n, &err);
-	if (r == 0)
-		s = slice_of(text, n);
-	else if (r != -ENOENT)
-		log_error("%s", err_text(&err, r));
-	if (r == 0 && k->spec.n_only) {
-		closed = closed_policy(&k->spec, s);
-		s = slice_from_str(closed);
-	}
-	gate_set_policy(k->gate, s, path);
-	fd_close(&k->netpolicy->text);
-	r = sealed_file_make("policy", s);
-	if (r < 0)
-		log_error("cannot store the policy for sbx-egress: %s", strerror(-r));
-	k->netpolicy->text = r < 0 ? -1 : r;
+static void close_tables(int table[POLICY_N_PARTS])
+{
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		fd_close(&table[i]);
+}
+
+void netpolicy_prepare(struct keeper *k)
+{
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		k->netpolicy->table[i] = k->netpolicy->next.table[i] = -1;
+}
+
+static void drop_next(struct netpolicy *np)
+{
+	close_tables(np->next.table);
+	np->next.is_used = false;
+}
+
+/* A sandbox that only installs software: rules for all sandboxes must not allow it more. */
+static struct policy *check_closed(struct keeper *k, struct policy *policy)
+{
+	if (!k->spec.n_only || policy_fault(policy) || policy_is_closed(policy))
+		return policy;
+	log_error("the policy is not the one of a sandbox that only installs software");
+	policy_free(policy);
+	close_tables(k->netpolicy->table);
+	return policy_open(k->netpolicy->table);
+}
+
+/* The tables that sbxd sent last. Without both of them, everything is denied. */
+static void use_tables(struct keeper *k)
+{
+	struct netpolicy *np = k->netpolicy;
+
+	close_tables(np->table);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		np->table[i] = TAKE_FD(np->next.table[i]);
+	gate_set_policy(k->gate, check_closed(k, policy_open(np->table)));
 	if (gate_fault(k->gate))
 		log_warn("all traffic is denied: %s", gate_fault(k->gate));
 }
+
+/* ---- settings and addresses ---- */
 
 /* On an error the previous settings stay; without any, all traffic is denied. */
 static int read_settings(struct keeper *k, struct err *err)
@@ -102,10 +118,9 @@ void netpolicy_init(struct keeper *k)
 	int r;
 
 	k->gate = gate_new(k->spec.name, NULL);
-	k->netpolicy->text = -1;
 	record_set_max_bytes(k, settings_get_u64(&none, SETTINGS_AUDIT_MAX_SIZE));
 	(void)read_locals(k);
-	read_policy(k);
+	use_tables(k); /* of a VM of the pool; else they come with the first messages */
 	r = read_settings(k, &err);
 	if (r < 0) {
 		(void)snprintf(
@@ -147,17 +162,27 @@ static int send_locals(struct keeper *k)
 	return egress_ask_locals(k->egress->worker.sock, &locals);
 }
 
-static int send_policy(struct keeper *k)
+/* A part that is missing is sent as an empty file, which is not a table. */
+static int send_table(struct keeper *k, uint32_t id, enum policy_part part)
 {
-	AUTO_CLOSE int fd = sealed_file_open(k->netpolicy->text);
-	int r;
+	AUTO_CLOSE int none = -1;
+	int fd = k->netpolicy->table[part];
 
 	if (fd < 0)
-		return fd;
-	r = egress_ask_policy(k->egress->worker.sock, k->egress->n_sent + 1, k->spec.name, fd);
+		fd = none = sealed_file_make("policy", slice_of(NULL, 0));
+	return fd < 0 ? fd : egress_ask_policy(k->egress->worker.sock, id, (uint8_t)part, fd);
+}
+
+static int send_policy(struct keeper *k)
+{
+	uint32_t id = k->egress->n_sent + 1;
+	int r = send_table(k, id, POLICY_ALL);
+
+	if (r == 0)
+		r = send_table(k, id, POLICY_OWN);
 	if (r < 0)
 		return r;
-	k->egress->n_sent++;
+	k->egress->n_sent = id;
 	loop_timer_set(&k->loop, &k->egress->load_timer, clock_mono_ms() + KEEPER_LOAD_MS,
 		(struct loop_key){.kind = EV_TIMER_LOAD});
 	return 0;
@@ -234,6 +259,35 @@ static void resend_policy(struct keeper *k)
 		egress_restart(k, "does not accept a new policy");
 }
 
+int netpolicy_take(struct keeper *k, int link, struct ipc_msg *msg)
+{
+	struct next_policy *next = &k->netpolicy->next;
+	uint8_t part;
+	int r = keeper_get_policy(msg, &part);
+
+	if (r < 0)
+		return r;
+	if (part == POLICY_ALL) {
+		close_tables(next->table);
+		*next = (struct next_policy){.link = link,
+			.link_gen = k->links[link].gen,
+			.msg = msg->id,
+			.table = {TAKE_FD(msg->fd), -1}};
+		return 0;
+	}
+	if (next->table[POLICY_ALL] < 0 || next->link != link ||
+		next->link_gen != k->links[link].gen || next->msg != msg->id)
+		return -EBADMSG;
+	fd_close(&next->table[POLICY_OWN]);
+	next->table[POLICY_OWN] = TAKE_FD(msg->fd);
+	if (k->gate && k->netpolicy->table[POLICY_ALL] < 0) {
+		use_tables(k);
+		next->is_used = true;
+		resend_policy(k);
+	}
+	return 0;
+}
+
 void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name)
 {
 	struct netpolicy *np = k->netpolicy;
@@ -246,7 +300,11 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 	gate_set_name(k->gate, k->spec.name);
 	if (k->record->audit && audit_set_name(k->record->audit, k->spec.name) < 0)
 		log_warn("cannot rename the sandbox in the audit log");
-	read_policy(k);
+	if (np->next.link != link || np->next.link_gen != rl.link_gen || np->next.msg != msg)
+		drop_next(np);
+	if (!np->next.is_used)
+		use_tables(k);
+	np->next.is_used = false;
 	r = read_settings(k, &err);
 	if (r < 0)
 		log_error("the network settings were not changed: %s", err_text(&err, r));

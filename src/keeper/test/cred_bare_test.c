@@ -31,7 +31,7 @@ static int up(void **state)
 	put_service("model", MODEL, "intercept always\n");
 	put_service("forge", FORGE, "");
 	rig_set_policy(rules);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 98, "demo"), 0);
+	rig_reload(98, "demo");
 	rig_must_get(rig_sbxd, KEEPER_DONE);
 	cred_n_items = 0;
 	return r;
@@ -165,13 +165,13 @@ static void the_setting_and_the_list_are_read_on_reload(void **state)
 	assert_int_equal(
 		file_save(path, slice_from_str("credentials.intercept = true\n"), NULL), 0);
 	save_own("model\n");
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 97, "demo"), 0);
+	rig_reload(97, "demo");
 	RIG_UNTIL(creds_find(rig_k.creds, FORGE, cred_port));
 	assert_null(creds_find(rig_k.creds, MODEL, cred_port));
 	assert_int_equal(
 		file_save(path, slice_from_str("credentials.intercept = false\n"), NULL), 0);
 	save_own("");
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 98, "demo"), 0);
+	rig_reload(98, "demo");
 	RIG_UNTIL(creds_find(rig_k.creds, MODEL, cred_port));
 	assert_null(creds_find(rig_k.creds, FORGE, cred_port));
 }

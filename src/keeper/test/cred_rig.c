@@ -70,7 +70,7 @@ static void write_files(void)
 	assert_int_equal(paths_make(dir, NULL), 0);
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 	rig_set_policy(rules);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 99, "demo"), 0);
+	rig_reload(99, "demo");
 	rig_must_get(rig_sbxd, KEEPER_DONE);
 }
 

@@ -17,6 +17,7 @@
 #include "lib/base/str.h"
 #include "lib/os/ipc/vault_chan.h"
 #include "lib/rules/settings/settings_net.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 static void what_is_bound_is_opened(void **state)
 {
@@ -181,9 +182,10 @@ static void a_need_after_the_address_was_denied(void **state)
 	AUTO_FREE char *text = xasprintf("policy 1\nallow network " CRED_HOST ":1-65535\nend\n");
 
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_CONNECTED);
-	gate_set_policy(rig_k.gate, slice_from_str(text), "policy");
+	gate_set_policy(rig_k.gate, policy_load(slice_from_str(text), "policy", "demo"));
 	must_refuse_need(run.origin, 1, 1, release_text(RELEASE_ADDRESS));
-	gate_set_policy(rig_k.gate, slice_from_str("policy 1\nend\n"), "policy");
+	gate_set_policy(
+		rig_k.gate, policy_load(slice_from_str("policy 1\nend\n"), "policy", "demo"));
 	must_refuse_need(run.origin, 2, 1, release_text(RELEASE_HOST));
 	cred_run_down(&run);
 }
@@ -216,7 +218,7 @@ static void an_address_that_no_rule_names(void **state)
 	struct cred_run run = cred_run_up();
 	AUTO_FREE char *text = xasprintf("policy 1\nallow network " CRED_HOST ":1-65535\nend\n");
 
-	gate_set_policy(rig_k.gate, slice_from_str(text), "policy");
+	gate_set_policy(rig_k.gate, policy_load(slice_from_str(text), "policy", "demo"));
 	assert_int_equal(cred_want(run.origin, 1), EGRESS_DENIED_ADDRESS);
 	assert_int_equal(rig_msg.fd, -1);
 	assert_true(rig_k.egress->worker.alive); /* its policy may be a moment older */
@@ -230,7 +232,8 @@ static void pins_and_the_proxy_say_where(void **state)
 	struct egress_config *config = &rig_k.egress->config;
 
 	gate_set_policy(rig_k.gate,
-		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
+		policy_load(slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"),
+			"policy", "demo"));
 	config->n_pins = 1;
 	config->pins[0] = (struct egress_pin){
 		.host = CRED_HOST, .port = cred_port, .addr = "127.0.0.1", .addr_port = cred_port};
@@ -330,7 +333,7 @@ static void the_policy_ends_an_origin(void **state)
 	struct cred_run run = cred_run_up();
 
 	rig_set_policy("allow network good.example\n");
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 5, "demo"), 0);
+	rig_reload(5, "demo");
 	RIG_UNTIL(!rig_k.origins->list[0].worker.alive);
 	cred_ask(2, CRED_HOST, "GET");
 	assert_false(rig_must_answer(2));
@@ -346,7 +349,8 @@ static void the_policy_of_an_address_ends_an_origin(void **state)
 	origins_on_timer(&rig_k);
 	assert_true(rig_k.origins->list[0].worker.alive);
 	gate_set_policy(rig_k.gate,
-		slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"), "policy");
+		policy_load(slice_from_str("policy 1\nallow network " CRED_HOST ":1-65535\nend\n"),
+			"policy", "demo"));
 	origins_on_timer(&rig_k);
 	assert_false(rig_k.origins->list[0].worker.alive);
 	cred_run_down(&run);

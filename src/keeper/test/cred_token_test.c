@@ -36,7 +36,7 @@ static void put_login(void)
 
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 	rig_set_policy(rules);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 98, "demo"), 0);
+	rig_reload(98, "demo");
 	rig_must_get(rig_sbxd, KEEPER_DONE);
 	cred_n_items = 0;
 }
@@ -311,7 +311,7 @@ static void the_user_can_have_it_otherwise(void **state)
 	cred_vault_up();
 	assert_true(is_opened(1, AUTH));
 	assert_int_equal(file_save(path, slice_from_str("credentials.oauth = false\n"), NULL), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 97, "demo"), 0);
+	rig_reload(97, "demo");
 	RIG_UNTIL(!creds_find(rig_k.creds, AUTH, cred_port));
 	assert_false(creds_has_host(rig_k.creds, AUTH));
 }

@@ -18,6 +18,7 @@
 #include "lib/base/str.h"
 #include "lib/os/program/run_places.h"
 #include "lib/rules/gate/test/gate_free.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define EV_TEST 255
 
@@ -147,6 +148,35 @@ void rig_set_policy(const char *rules)
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 }
 
+/* The tables of the file, as sbxd sends them. */
+static void send_policy(uint32_t id, const char *name)
+{
+	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
+	AUTO_FREE char *text = NULL;
+	struct table_wish unset = {.part = POLICY_ALL, .unset = true};
+	int files[POLICY_N_PARTS], r;
+	size_t n = 0;
+
+	r = file_load(path, RULES_MAX_BYTES, &text, &n, NULL);
+	policy_text_files(
+		r == -ENOENT ? slice_from_str("policy 1\nend\n") : slice_of(text ? text : "", n),
+		"policy", name, files);
+	if (r == -ENOENT) {
+		fd_close(&files[POLICY_ALL]);
+		files[POLICY_ALL] = table_make(&unset);
+	}
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		assert_int_equal(keeper_send_policy(rig_sbxd, id, (uint8_t)i, files[i]), 0);
+		fd_close(&files[i]);
+	}
+}
+
+void rig_reload(uint32_t id, const char *name)
+{
+	send_policy(id, name);
+	assert_int_equal(keeper_ask_reload(rig_sbxd, id, name), 0);
+}
+
 /* HELLO and the configuration, until egress accepts exchanges. */
 void rig_bring_egress_up(void)
 {
@@ -155,6 +185,7 @@ void rig_bring_egress_up(void)
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
+	rig_must_get(rig_egress, EGRESS_POLICY);
 	rig_must_get(rig_egress, EGRESS_POLICY);
 	assert_false(egress_is_up(&rig_k));
 	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
@@ -205,8 +236,21 @@ int rig_up(void **state)
 	rig_sbxd = fds[1];
 	rig_must_get(rig_sbxd, KEEPER_HELLO);
 	rig_must_get(rig_sbxd, KEEPER_STATE);
+	send_policy(1, "demo");
+	while (rig_k.netpolicy->table[POLICY_OWN] < 0)
+		assert_false(rig_run_until(-1, 1));
 	rig_put_edge(EDGE_PHASE_RUN);
 	return 0;
+}
+
+void rig_close_tables(void)
+{
+	struct netpolicy *np = rig_k.netpolicy;
+
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		fd_close(&np->table[i]);
+		fd_close(&np->next.table[i]);
+	}
 }
 
 int rig_down(void **state)
@@ -223,7 +267,7 @@ int rig_down(void **state)
 	for (size_t i = 0; i < rig_k.denied->n; i++)
 		free(rig_k.denied->texts[i]);
 	gate_free(rig_k.gate);
-	fd_close(&rig_k.netpolicy->text);
+	rig_close_tables();
 	fd_close(&rig_k.links[0].fd);
 	ipc_msg_done(&rig_msg);
 	fd_close(&rig_edge);

@@ -44,6 +44,9 @@ void rig_must_get(int fd, uint16_t type);
 void rig_must_be_quiet(int fd);
 /* Writes the policy's file: `rules` with the lines around them. */
 void rig_set_policy(const char *rules);
+/* Sends the tables of the policy file and RELOAD. */
+void rig_reload(uint32_t id, const char *name);
+void rig_close_tables(void);
 void rig_put_edge(enum edge_phase phase);
 void rig_put_egress(void);
 /* HELLO and the configuration, until egress accepts exchanges. */

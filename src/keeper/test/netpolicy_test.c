@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
+#include "lib/rules/policy/test/policy_text.h"
 #include "net_rig.h"
 
 static struct keeper_done must_be_done(uint32_t id)
@@ -21,19 +22,21 @@ static struct keeper_done must_be_done(uint32_t id)
 
 static void a_reload_counts_when_egress_has_it(void **state)
 {
-	char name[EGRESS_MAX_NAME], text[256] = "";
+	char text[4096] = "";
+	uint8_t part = 0;
 
 	rig_bring_egress_up();
 	rig_set_policy("allow network other.example for sandbox renamed\n");
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 9, "renamed"), 0);
+	rig_reload(9, "renamed");
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
 	rig_must_get(rig_egress, EGRESS_POLICY);
-	assert_int_equal(egress_get_policy(&rig_msg, name), 0);
-	assert_string_equal(name, "renamed");
-	assert_true(pread(rig_msg.fd, text, sizeof(text) - 1, 0) > 0);
-	assert_non_null(strstr(text, "other.example"));
+	rig_must_get(rig_egress, EGRESS_POLICY);
+	assert_int_equal(egress_get_policy(&rig_msg, &part), 0);
+	assert_int_equal(part, POLICY_OWN);
+	assert_true(pread(rig_msg.fd, text, sizeof(text), 0) > 0);
+	assert_non_null(memmem(text, sizeof(text), "other.example", 13));
 	/* Read-only, and it cannot be reopened for writing. */
 	assert_int_equal(write(rig_msg.fd, "x", 1), -1);
 	assert_true(fcntl(rig_msg.fd, F_GET_SEALS) & F_SEAL_WRITE);
@@ -53,38 +56,78 @@ static void a_broken_policy_denies_and_the_reload_says_so(void **state)
 	struct keeper_done done;
 
 	assert_int_equal(file_save(path, slice_from_str("policy 1\nallow network **\n"), NULL), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	rig_reload(1, "demo");
 	done = must_be_done(1); /* no egress: no wait */
 	assert_int_equal(done.code, 0);
 	assert_true(strlen(done.text) > 10);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(1));
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 2, "demo"), 0);
+	rig_reload(2, "demo");
 	done = must_be_done(2);
 	assert_int_equal(done.code, 0);
 	assert_non_null(strstr(done.text, "no network policy is set"));
 	rig_set_policy("allow network good.example\n");
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 3, "demo"), 0);
+	rig_reload(3, "demo");
 	done = must_be_done(3);
 	assert_string_equal(done.text, "");
 	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
 	assert_true(rig_must_answer(2));
 }
 
-/* The keeper has one thread: waiting for a file would stop the sandbox. */
-static void a_fifo_in_place_of_the_policy_denies(void **state)
+/* sbxd could not make the tables, or was killed before it sent them. */
+static void a_reload_without_tables_denies_everything(void **state)
 {
-	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
-
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	(void)alarm(10);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
-	assert_int_equal(must_be_done(1).code, 0);
-	(void)alarm(0);
+	rig_bring_egress_up();
+	assert_int_equal(keeper_ask_reload(rig_sbxd, 3, "demo"), 0);
+	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(1));
+	rig_must_get(rig_egress, EGRESS_RESOLVER);
+	rig_must_get(rig_egress, EGRESS_LOCALS);
+	for (uint8_t i = 0; i < POLICY_N_PARTS; i++) {
+		struct stat st;
+
+		rig_must_get(rig_egress, EGRESS_POLICY);
+		assert_int_equal(fstat(rig_msg.fd, &st), 0);
+		assert_int_equal(st.st_size, 0);
+	}
+	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, "empty"), 0);
+	assert_string_equal(must_be_done(3).text, "empty");
+	rig_reload(2, "demo");
+	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(2));
+}
+
+/* Killed in the middle: what was in effect stays until a RELOAD. */
+static void half_a_policy_changes_nothing(void **state)
+{
+	int files[POLICY_N_PARTS];
+
+	policy_text_files(slice_from_str("policy 1\nend\n"), "x", "demo", files);
+	assert_int_equal(keeper_send_policy(rig_sbxd, 5, POLICY_ALL, files[POLICY_ALL]), 0);
+	(void)rig_run_until(-1, 20);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(1));
+	/* The second part of another policy violates the protocol. */
+	assert_int_equal(keeper_send_policy(rig_sbxd, 6, POLICY_OWN, files[POLICY_OWN]), 0);
+	(void)rig_run_until(-1, 20);
+	assert_true(rig_k.links[0].fd < 0);
+	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
+	assert_true(rig_must_answer(2));
+	fd_close(&files[0]);
+	fd_close(&files[1]);
+}
+
+static void rules_for_all_do_not_open_a_closed_sandbox(void **state)
+{
+	rig_k.spec.n_only = 1;
+	rig_reload(1, "demo");
+	assert_int_equal(must_be_done(1).code, 0);
+	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
+	assert_false(rig_must_answer(1));
+	rig_k.spec.n_only = 0;
 }
 
 static void an_egress_that_does_not_load_is_killed(void **state)
@@ -93,7 +136,7 @@ static void an_egress_that_does_not_load_is_killed(void **state)
 
 	rig_bring_egress_up();
 	(void)rig_must_open(1, &a, &b);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	rig_reload(1, "demo");
 	rig_must_be_quiet(rig_sbxd);
 	assert_int_equal(must_be_done(1).code, 0);
 	assert_false(rig_k.egress->worker.alive);
@@ -110,10 +153,10 @@ static void broken_settings_keep_the_old_ones(void **state)
 		file_save(path, slice_from_str("network.connect-to = a.example:1=127.0.0.1:2\n"),
 			NULL),
 		0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	rig_reload(1, "demo");
 	assert_int_equal(must_be_done(1).code, 0);
 	assert_int_equal(file_save(path, slice_from_str("network.connect-to = a\n"), NULL), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 2, "demo"), 0);
+	rig_reload(2, "demo");
 	assert_true(must_be_done(2).code < 0);
 	rig_put_egress();
 	assert_int_equal(chan_send_hello(rig_egress, SBX_BUILD), 0);
@@ -165,7 +208,7 @@ static void set_max_size(const char *value, uint32_t id)
 	AUTO_FREE char *line = xasprintf("audit.max-size = %s\n", value);
 
 	assert_int_equal(file_save(path, slice_from_str(line), NULL), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, id, "demo"), 0);
+	rig_reload(id, "demo");
 	assert_int_equal(must_be_done(id).code, 0);
 }
 
@@ -175,7 +218,7 @@ static void a_reload_counts_for_the_reserve_of_the_disk(void **state)
 
 	assert_int_equal(rig_k.disk_reserve, 256ull << 20); /* default */
 	assert_int_equal(file_save(path, slice_from_str("disk.reserve = 2g\n"), NULL), 0);
-	assert_int_equal(keeper_ask_reload(rig_sbxd, 1, "demo"), 0);
+	rig_reload(1, "demo");
 	assert_int_equal(must_be_done(1).code, 0);
 	assert_int_equal(rig_k.disk_reserve, 2ull << 30);
 }
@@ -210,7 +253,9 @@ int main(void)
 		RIG_TEST(a_reload_counts_when_egress_has_it),
 		RIG_TEST(a_reload_counts_for_the_reserve_of_the_disk),
 		RIG_TEST(a_broken_policy_denies_and_the_reload_says_so),
-		RIG_TEST(a_fifo_in_place_of_the_policy_denies),
+		RIG_TEST(a_reload_without_tables_denies_everything),
+		RIG_TEST(half_a_policy_changes_nothing),
+		RIG_TEST(rules_for_all_do_not_open_a_closed_sandbox),
 		RIG_TEST(an_egress_that_does_not_load_is_killed),
 		RIG_TEST(broken_settings_keep_the_old_ones),
 		RIG_TEST(a_full_disk_refuses_and_the_sandbox_lives_on),

@@ -65,7 +65,7 @@ static int wait_up(void **state)
 	record_close(&rig_k);
 	gate_free(rig_k.gate);
 	rig_k.gate = NULL;
-	fd_close(&rig_k.netpolicy->text);
+	rig_close_tables();
 	make_spec(&rig_k.spec, "pool-" RIG_ID);
 	rig_k.plan = START_POOL;
 	rig_k.state.phase = KEEPER_STARTING;

@@ -28,7 +28,7 @@ static int machine_down(void **state)
 {
 	start_undo(&rig_k);
 	fd_close(&their_end);
-	fd_close(&rig_k.netpolicy->text);
+	rig_close_tables();
 	return rig_down(state);
 }
 

@@ -33,7 +33,6 @@ enum hands_kind {
 	HANDS_SSH_AGENT,
 	HANDS_ASKPASS,
 	HANDS_ORIGIN,
-	HANDS_POLICY,
 	HANDS_DROP_IMAGE,
 	HANDS_PUBLISH,
 	HANDS_CLAIM,
@@ -486,18 +485,6 @@ static int serve_origin(const struct worker_msg *q, struct worker_msg *a, struct
 
 /* ---- files of the installation ---- */
 
-static int do_policy(struct err *err)
-{
-	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy");
-
-	return file_open(path, err);
-}
-
-int hands_policy(struct keeper *k, struct err *err)
-{
-	return worker_is_on() ? worker_ask_fd(worker_question(HANDS_POLICY), err) : do_policy(err);
-}
-
 void hands_drop_image(struct keeper *k)
 {
 	if (!worker_is_on())
@@ -611,8 +598,6 @@ static int serve_request(void *ctx, struct worker_msg *q, struct worker_msg *a, 
 		return serve_askpass(k, q, a, err);
 	case HANDS_ORIGIN:
 		return serve_origin(q, a, err);
-	case HANDS_POLICY:
-		return worker_give_fd(a, do_policy(err));
 	case HANDS_DROP_IMAGE:
 		image_remove(k->image_key);
 		return 0;

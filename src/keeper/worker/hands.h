@@ -46,8 +46,6 @@ int hands_askpass(
 	struct keeper *k, const char *prompt, struct jail_child *ret, struct err *err) MUST_CHECK;
 /* sbx-origin with its end of the channel. */
 int hands_origin(struct keeper *k, int sock, struct jail_child *ret, struct err *err) MUST_CHECK;
-/* The installation's policy, open for reading; -ENOENT leaves err untouched. */
-int hands_policy(struct keeper *k, struct err *err) MUST_CHECK;
 /* Publishes the snapshot of this keeper under its name, once. No other snapshot can be written. */
 int hands_publish(struct keeper *k, struct err *err) MUST_CHECK;
 /* The snapshot for this start no longer exists. */

@@ -111,19 +111,6 @@ static const char *why_name(enum policy_why why)
 	return names[why];
 }
 
-/* The exact text that keepers read, compiled the same way. */
-struct policy *api_load_policy(const char *sandbox)
-{
-	struct err err = {0};
-	AUTO_FREE char *text = NULL;
-	size_t n = 0;
-	int r = rulebook_text(&text, &n, &err);
-
-	if (r == -ENOENT)
-		return NULL;
-	return policy_load(slice_of(r < 0 ? "" : text, r < 0 ? 0 : n), "policy", sandbox);
-}
-
 /* Its group is left out: it belongs to the rules of the policy. */
 static json_t *decided_rule(struct sbxd *d, const struct policy_decision *pd)
 {
@@ -181,7 +168,7 @@ void api_policy_check(struct sbxd *d, struct conn *c, const struct api_request *
 		return;
 	if (req->sandbox && !api_find(d, c, req->sandbox, &row))
 		return;
-	policy = api_load_policy(req->sandbox ? row.spec.name : NULL);
+	policy = tables_open(d->tables, d->rulebook, req->sandbox ? row.spec.name : NULL);
 	o = decide_target(d, policy, &host, port);
 	policy_free(policy);
 	json_object_set_new(o, "sandbox", text_or_null(req->sandbox ? row.spec.name : NULL));

@@ -14,11 +14,8 @@
 
 struct conn;
 struct json_t;
-struct policy;
 struct sbxd;
 
-/* The policy for the keeper of that sandbox; NULL: for all. Returns NULL if there is none. */
-struct policy *api_load_policy(const char *sandbox);
 struct json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule);
 /* Returns true if these rules can be added; else replies. */
 bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n);

@@ -368,7 +368,8 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	add_places(o, op->meta, set);
 	json_object_set_new(o, "serial", json_number(op->done.number));
 	json_object_set_new(o, "denied",
-		api_denied_hosts(json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
+		api_denied_hosts(
+			d, json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
 	services_free(set);
 	api_reply_json(d, c, 200, o);
 }

@@ -117,10 +117,10 @@ static bool is_allowed(struct policy *policy, const char *target)
 	return pd.allowed;
 }
 
-json_t *api_denied_hosts(const json_t *hosts, const char *sandbox)
+json_t *api_denied_hosts(struct sbxd *d, const json_t *hosts, const char *sandbox)
 {
 	json_t *list = json_array();
-	struct policy *policy = api_load_policy(sandbox);
+	struct policy *policy = tables_open(d->tables, d->rulebook, sandbox);
 	const json_t *item;
 	size_t i;
 

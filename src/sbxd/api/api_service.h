@@ -13,6 +13,7 @@
 #include "lib/secret/service/services.h"
 
 struct json_t;
+struct sbxd;
 
 /* Returns all of them; NULL if a directory cannot be read. */
 struct services *api_load_services(struct err *err);
@@ -20,4 +21,4 @@ struct services *api_load_services(struct err *err);
  * "api.example.com:443". */
 struct json_t *api_service_hosts(const struct service *s, unsigned values);
 /* Returns the hosts that the policy denies; sandbox NULL: only rules for all sandboxes apply. */
-struct json_t *api_denied_hosts(const struct json_t *hosts, const char *sandbox);
+struct json_t *api_denied_hosts(struct sbxd *d, const struct json_t *hosts, const char *sandbox);

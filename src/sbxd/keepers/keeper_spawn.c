@@ -148,5 +148,7 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err 
 	if (r < 0)
 		(void)!store_stamp(
 			d->store, spec->id, STORE_STOPPED, clock_wall_ms(), err->text, NULL);
+	else
+		reload_first(d, k, spec);
 	return r;
 }

@@ -28,6 +28,10 @@ void ports_push(struct sbxd *d, struct keeper *k);
 
 /* reload.c: at the first HELLO of a keeper that another sbxd started. */
 void reload_adopted(struct sbxd *d, struct keeper *k);
+/* To a keeper that has just been started: its policy applies before its VM runs. */
+void reload_first(struct sbxd *d, struct keeper *k, const struct spec *spec);
+int reload_send_policy(
+	struct sbxd *d, struct keeper *k, const struct spec *spec, uint32_t ask) MUST_CHECK;
 /* Sends a due RELOAD, if the channel has room. */
 void reload_push(struct sbxd *d, struct keeper *k);
 /* Returns true if this was the answer to a RELOAD. */

@@ -350,7 +350,9 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 	remove_file(spec->id, MARK);
 	k->pool.ask = keeper_next_ask(d);
 	k->pool.accel = spec->accel;
-	r = chan_send_plain(k->sock, KEEPER_CLAIM, k->pool.ask, -1);
+	r = reload_send_policy(d, k, spec, k->pool.ask);
+	if (r == 0)
+		r = chan_send_plain(k->sock, KEEPER_CLAIM, k->pool.ask, -1);
 	if (r < 0)
 		return err_errno(err, r, "cannot claim a VM");
 	k->pool.place = POOL_CLAIMED;

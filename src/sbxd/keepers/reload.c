@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keepers_internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "src/sbxd/http/http.h"
+#include "src/sbxd/policy/policy.h"
+#include "lib/base/fs/fd.h"
+#include "lib/base/log.h"
 #include "lib/vm/store/store.h"
 
 static bool is_ending(const struct keeper *k)
@@ -12,16 +16,45 @@ static bool is_ending(const struct keeper *k)
 	       k->state.phase == KEEPER_STOPPED;
 }
 
+/* Both tables, for the RELOAD or CLAIM that follows on the channel. */
+int reload_send_policy(struct sbxd *d, struct keeper *k, const struct spec *spec, uint32_t ask)
+{
+	int files[POLICY_N_PARTS];
+	int r = tables_get(d->tables, d->rulebook, spec, files);
+
+	for (size_t i = 0; i < POLICY_N_PARTS && r == 0; i++)
+		r = keeper_send_policy(k->sock, ask, (uint8_t)i, files[i]);
+	fd_close(&files[POLICY_OWN]);
+	return r;
+}
+
+void reload_first(struct sbxd *d, struct keeper *k, const struct spec *spec)
+{
+	int r = reload_send_policy(d, k, spec, keeper_next_ask(d));
+
+	if (r == 0)
+		return;
+	log_error("cannot send the policy to the keeper of %s: %s", k->id, strerror(-r));
+	k->reload.want = ++d->keepers->n_reloads;
+}
+
 void reload_push(struct sbxd *d, struct keeper *k)
 {
 	AUTO_ROW struct store_row row = {0};
 	uint32_t ask;
+	int r;
 
 	if (k->reload.want <= k->reload.sent || k->reload.ask || k->sock < 0 || !k->has_hello ||
 		k->other_build || is_ending(k) || store_get(d->store, k->id, &row, NULL) < 0)
 		return;
 	ask = keeper_next_ask(d);
-	/* If the channel is full, it is tried again after the keeper's next message. */
+	/* If the channel is full, it is tried again after the keeper's next message. A keeper that
+	 * gets RELOAD without a policy denies everything. */
+	r = reload_send_policy(d, k, &row.spec, ask);
+	if (r == -EAGAIN)
+		return;
+	if (r < 0)
+		log_error("cannot send the policy to the keeper of %s: %s", k->id, strerror(-r));
 	if (keeper_ask_reload(k->sock, ask, row.spec.name) < 0)
 		return;
 	k->reload.ask = ask;

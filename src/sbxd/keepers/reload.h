@@ -4,7 +4,8 @@
  *
  * How      Every change has a number. A keeper has at most one RELOAD under way; later changes are
  *          sent with the next one. A keeper that sbxd found again after a restart is notified at
- *          its HELLO. Waiting connections are woken at each DONE.
+ *          its HELLO. The compiled policy (tables.h) goes first on the channel: POLICY, POLICY,
+ *          RELOAD. Waiting connections are woken at each DONE.
  * Trust    As keepers.h: a keeper may not reply, or reject the change.
  * See      lib/os/ipc/keeper_chan.h, tests/api/test_policy.py
  */

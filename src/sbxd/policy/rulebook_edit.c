@@ -98,7 +98,7 @@ const struct rule *rulebook_find_same(const struct rules *rules, const struct ru
 
 /* ---- taking out ---- */
 
-static struct rule copy_rule(const struct rule *rule)
+struct rule rulebook_copy(const struct rule *rule)
 {
 	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_ALL);
 	struct rule copy = {0};
@@ -206,7 +206,7 @@ static bool has_resources(const struct rule *rule, const void *arg)
 
 static void keep_old(struct rules *old, const struct rule *rule)
 {
-	struct rule copy = copy_rule(rule);
+	struct rule copy = rulebook_copy(rule);
 
 	/* At most as large as the source list, which was within the limits. */
 	if (rules_add(old, &copy, NULL) < 0)

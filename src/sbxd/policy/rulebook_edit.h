@@ -27,6 +27,8 @@ struct rulebook_match {
 	const struct rule *resources; /* resources to remove from the rules that have them */
 };
 
+/* Without its group. */
+struct rule rulebook_copy(const struct rule *rule);
 bool rulebook_is_preset(const char *name);
 /* Returns the preset whose groups the rules have, or NULL. deny-all has a group without rules. */
 const char *rulebook_preset(const struct rules *rules);

@@ -56,6 +56,7 @@ struct sbxd {
 	struct journal *journal;
 	struct keep *keep;
 	struct rulebook *rulebook;
+	struct tables *tables;
 	struct wipes *wipes;
 	struct images *images;
 	struct merges *merges;

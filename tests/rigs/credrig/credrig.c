@@ -28,11 +28,13 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_sock.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define RELOAD_MS 8000
 #define END_MS 5000
@@ -105,6 +107,24 @@ static void start_vault(struct credrig *c)
 	watch(c, c->vault_pidfd, CREDRIG_EV_VAULT_END);
 }
 
+/* The tables of the user's policy, as sbxd sends them. */
+static int send_policy(struct credrig *c, uint32_t id)
+{
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy");
+	AUTO_FREE char *text = NULL;
+	int files[POLICY_N_PARTS], r = 0;
+	size_t n = 0;
+
+	(void)!file_load(path, RULES_MAX_BYTES, &text, &n, NULL);
+	policy_text_files(slice_of(text ? text : "", n), "policy", CREDRIG_NAME, files);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		if (r == 0)
+			r = keeper_send_policy(c->sbxd, id, (uint8_t)i, files[i]);
+		fd_close(&files[i]);
+	}
+	return r;
+}
+
 static void start_keeper(struct credrig *c)
 {
 	AUTO_FREE char *ctl = xasprintf("%s/ctl", c->folder);
@@ -116,6 +136,8 @@ static void start_keeper(struct credrig *c)
 	if (ipc_pair(fds) < 0)
 		die("making a channel");
 	c->sbxd = fds[0];
+	if (send_policy(c, 1) < 0)
+		die("sending the policy");
 	c->keeper_pid = start(c->keeper, argv, fds[1], -1, &c->keeper_pidfd);
 	fd_close(&fds[1]);
 	watch(c, c->sbxd, CREDRIG_EV_KEEPER);
@@ -203,7 +225,10 @@ int rig_reload(struct rig *r, struct err *err)
 	uint64_t end = clock_mono_ms() + RELOAD_MS;
 	uint32_t id = ++c->reloads, done = 0;
 	struct pollfd p = {.fd = c->sbxd, .events = POLLIN};
-	int n = keeper_ask_reload(c->sbxd, id, CREDRIG_NAME);
+	int n = send_policy(c, id);
+
+	if (n == 0)
+		n = keeper_ask_reload(c->sbxd, id, CREDRIG_NAME);
 
 	while (n == 0 && done != id) {
 		if (clock_mono_ms() > end)

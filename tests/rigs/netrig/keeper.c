@@ -20,6 +20,7 @@
 #include "lib/rules/policy/host.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/rules.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define SANDBOX_NAME "rig"
 #define SANDBOX_ID "0123456789ab"
@@ -113,34 +114,27 @@ static void give_gate_policy(struct rig *r)
 {
 	struct slice text = slice_of(r->policy_text, r->policy_text ? r->n_policy_text : 0);
 
-	gate_set_policy(r->gate, text, r->o.policy ? r->o.policy : "none");
+	gate_set_policy(r->gate, text.p ? policy_load(text, r->o.policy, SANDBOX_NAME) : NULL);
 	if (gate_fault(r->gate))
 		(void)fprintf(stderr, "netrig: policy: %s\n", gate_fault(r->gate));
 }
 
 /* --- egress --- */
 
-static int sealed_file(struct slice text, struct err *err)
-{
-	AUTO_CLOSE int fd = memfd_create("policy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int n = fd < 0 ? -errno : fd_write_all(fd, text.p, text.n);
-
-	if (n == 0 && (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0))
-		n = -errno;
-	return n < 0 ? err_errno(err, n, "making a file in memory") : TAKE_FD(fd);
-}
-
 static int give_egress_policy(struct rig *r, struct err *err)
 {
-	AUTO_CLOSE int file = -1;
-	int n;
+	struct slice text = slice_of(
+		r->policy_text ? r->policy_text : "", r->policy_text ? r->n_policy_text : 0);
+	int files[POLICY_N_PARTS], n = 0;
 
 	r->loaded = false;
-	file = sealed_file(slice_of(r->policy_text, r->n_policy_text), err);
-	if (file < 0)
-		return file;
-	n = SEND(r->egress.sock, egress_ask_policy(r->egress.sock, 1, SANDBOX_NAME, file));
+	policy_text_files(text, "policy", SANDBOX_NAME, files);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		if (n == 0)
+			n = SEND(r->egress.sock,
+				egress_ask_policy(r->egress.sock, 1, (uint8_t)i, files[i]));
+		fd_close(&files[i]);
+	}
 	return n < 0 ? err_errno(err, n, "sending the policy to egress") : 0;
 }
 

@@ -39,8 +39,9 @@ static int decode(const struct ipc_msg *m)
 {
 	struct egress_open open;
 	struct egress_result result;
-	char build[CHAN_MAX_BUILD], name[EGRESS_MAX_NAME], text[EGRESS_MAX_TEXT];
+	char build[CHAN_MAX_BUILD], text[EGRESS_MAX_TEXT];
 	uint64_t up, down;
+	uint8_t part;
 	int r;
 
 	switch (m->type) {
@@ -51,7 +52,7 @@ static int decode(const struct ipc_msg *m)
 	case EGRESS_RESOLVER:
 		return chan_get_plain(&egress_chan, m, EGRESS_RESOLVER);
 	case EGRESS_POLICY:
-		return egress_get_policy(m, name);
+		return egress_get_policy(m, &part);
 	case EGRESS_LOCALS:
 		return decode_locals(m);
 	case EGRESS_LOADED:

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct keeper_frozen frozen;
 	char path[KEEPER_MAX_PATH], name[KEEPER_MAX_NAME];
 	uint32_t ms;
+	uint8_t part;
 
 	if (ipc_parse(slice_of(data, size), &msg) < 0)
 		return 0;
@@ -34,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* No fd comes with bytes in memory, so a stream never decodes. */
 	assert(keeper_get_stream(&msg, path) < 0);
 	assert(chan_get_plain(&keeper_chan, &msg, KEEPER_VAULT) < 0);
+	assert(keeper_get_policy(&msg, &part) < 0);
 	if (keeper_get_reload(&msg, name) == 0)
 		assert(memchr(name, 0, sizeof(name)));
 	(void)!keeper_get_nothing(&msg);

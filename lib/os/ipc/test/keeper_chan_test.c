@@ -209,6 +209,22 @@ static void reload(void **state)
 	assert_int_equal(keeper_get_reload(&msg, name), -EBADMSG);
 }
 
+static void policy(void **state)
+{
+	uint8_t part = 7;
+
+	assert_int_equal(keeper_send_policy(pair[0], 6, 1, STDERR_FILENO), 0);
+	must_get(KEEPER_POLICY, 6);
+	assert_true(msg.fd > 2);
+	CHECK_BOUNDS(keeper_get_policy(&msg, &part));
+	assert_int_equal(part, 1);
+	ipc_msg_done(&msg);
+	assert_int_equal(keeper_get_policy(&msg, &part), -EBADMSG); /* no table came with it */
+	assert_int_equal(keeper_send_policy(pair[0], 7, 2, STDERR_FILENO), 0);
+	must_get(KEEPER_POLICY, 7);
+	assert_int_equal(keeper_get_policy(&msg, &part), -EBADMSG); /* no such part */
+}
+
 static void frozen(void **state)
 {
 	struct keeper_frozen in = {.code = -EIO,
@@ -249,6 +265,7 @@ int main(void)
 		TEST(done),
 		TEST(stats),
 		TEST(questions),
+		TEST(policy),
 		TEST(reload),
 		TEST(frozen),
 	};

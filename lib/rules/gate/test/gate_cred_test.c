@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/gate/test/gate_free.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define ID "0123456789ab"
 #define NOW 1000000
@@ -38,7 +39,7 @@ static int up(void **state)
 	o.key = key;
 	assert_int_equal(audit_open(&o, &audit, NULL), 0);
 	gate = gate_new("demo", audit);
-	gate_set_policy(gate, slice_from_str(policy), "policy");
+	gate_set_policy(gate, policy_load(slice_from_str(policy), "policy", "demo"));
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/gate/test/gate_free.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define ID "0123456789ab"
 #define NOW 1000000
@@ -58,7 +59,7 @@ static void set_policy(const char *rules)
 {
 	AUTO_FREE char *text = xasprintf("policy 1\n%send\n", rules);
 
-	gate_set_policy(gate, slice_from_str(text), "policy");
+	gate_set_policy(gate, policy_load(slice_from_str(text), "policy", "demo"));
 }
 
 static struct edge_ask make_ask(enum edge_ask_kind kind, const char *host, uint16_t port)
@@ -137,7 +138,7 @@ static void without_a_policy_nothing_is_allowed(void **state)
 	set_policy("allow network **\n");
 	assert_null(gate_fault(gate));
 	assert_true(decide(EDGE_ASK_TUNNEL, "a.example", 443));
-	gate_set_policy(gate, slice_of(NULL, 0), "policy");
+	gate_set_policy(gate, NULL);
 	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));
 }
 
@@ -147,7 +148,7 @@ static void a_broken_policy_denies_and_says_why(void **state)
 		"policy 1\nallow netwrk **\nend\n", "policy 2\nallow network **\nend\n"};
 
 	for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
-		gate_set_policy(gate, slice_from_str(broken[i]), "policy");
+		gate_set_policy(gate, policy_load(slice_from_str(broken[i]), "policy", "demo"));
 		assert_non_null(gate_fault(gate));
 		assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));
 		assert_non_null(strstr(verdict.reason, "cannot read the policy"));
@@ -277,7 +278,9 @@ static void a_rule_of_another_sandbox_is_none(void **state)
 	set_policy(rules);
 	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 443));
 	gate_set_name(gate, "other");
-	set_policy(rules);
+	gate_set_policy(gate, policy_load(slice_from_str("policy 1\nallow network a.example for "
+							 "sandbox other\nend\n"),
+				      "policy", "other"));
 	gate_decide_bound(
 		gate, &(struct edge_ask){.host = "a.example", .port = 443}, NULL, NOW, &verdict);
 	assert_true(verdict.allowed);

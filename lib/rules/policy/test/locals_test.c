@@ -10,6 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/policy.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 static struct addr addr(const char *text)
 {

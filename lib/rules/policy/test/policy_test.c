@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "lib/base/mem.h"
 #include "lib/rules/policy/policy.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 /* The linker sends the allocations of this program through here: a decision must make none. */
 static size_t n_allocations;
