@@ -12,7 +12,9 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
-/* A large local array that is written before it is read: the compiler does not clear it first. */
+/* -ftrivial-auto-var-init=zero clears each local variable, so that a forgotten one has no old
+ * content. A large buffer of a function that runs often is marked with this if its bytes are read
+ * no further than they were written: the compiler does not clear it. */
 #define UNINITIALIZED __attribute__((uninitialized))
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

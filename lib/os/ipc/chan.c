@@ -40,7 +40,7 @@ const char *chan_name(const struct chan *chan, uint16_t type)
 int chan_send(
 	int sock, uint16_t type, uint32_t id, const struct field *fields, const void *from, int fd)
 {
-	uint8_t buf[IPC_MAX_BODY];
+	UNINITIALIZED uint8_t buf[IPC_MAX_BODY];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	int r;
 
@@ -52,7 +52,7 @@ int chan_send(
 
 int chan_send_str(int sock, uint16_t type, uint32_t id, const char *text, size_t max, int fd)
 {
-	uint8_t buf[IPC_MAX_BODY];
+	UNINITIALIZED uint8_t buf[IPC_MAX_BODY];
 	struct wr wr = wr_init(buf, MIN(sizeof(buf), max + 2));
 
 	wr_cstr(&wr, text);

@@ -151,7 +151,7 @@ static int check_usable(struct audit *a, struct err *err)
 
 static int put_head(struct audit *a, struct err *err)
 {
-	uint8_t buf[AUDIT_MAX_RECORD];
+	UNINITIALIZED uint8_t buf[AUDIT_MAX_RECORD];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	struct audit_tip tip = a->tip;
 	int r;
@@ -203,9 +203,9 @@ static bool is_bounded(enum audit_kind kind)
 /* The record and, in the same write, the head that is due after it. */
 static int put_event(struct audit *a, const struct audit_event *ev, struct err *err)
 {
-	uint8_t buf[2 * AUDIT_MAX_RECORD];
+	UNINITIALIZED uint8_t buf[2 * AUDIT_MAX_RECORD];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	struct audit_record rec;
+	UNINITIALIZED struct audit_record rec;
 	struct audit_tip tip = a->tip;
 	int r;
 

@@ -120,7 +120,7 @@ int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret)
 
 int out_end(struct out *o, int fd, bool *is_shut)
 {
-	uint8_t buf[4096];
+	UNINITIALIZED uint8_t buf[4096];
 	uint64_t n = 0;
 	ssize_t r = out_flush(o, fd, &n);
 
