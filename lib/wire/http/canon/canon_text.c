@@ -3,17 +3,42 @@
 
 #define IS_DIGIT(c) ((c) >= '0' && (c) <= '9')
 
-static bool is_alnum(uint8_t c)
-{
-	c = canon_text_lower(c);
-	return IS_DIGIT(c) || (c >= 'a' && c <= 'z');
-}
+#define TOKEN 1 /* a byte of a token */
+#define LOWER 2 /* of a token in lower case */
+#define VALUE 4 /* of a field's value */
+#define ANY (TOKEN | LOWER | VALUE)
 
-static bool is_token_byte(uint8_t c)
-{
-	static const char marks[] = "!#$%&'*+-.^_`|~";
+/* Every byte of every head is looked up, on both sides of edge. */
+static const uint8_t kinds[256] = {
+	['\t'] = VALUE,
+	[' '] = VALUE,
+	['!'] = ANY,
+	['"'] = VALUE,
+	['#' ... '\''] = ANY,
+	['(' ... ')'] = VALUE,
+	['*' ... '+'] = ANY,
+	[','] = VALUE,
+	['-' ... '.'] = ANY,
+	['/'] = VALUE,
+	['0' ... '9'] = ANY,
+	[':' ... '@'] = VALUE,
+	['A' ... 'Z'] = TOKEN | VALUE,
+	['[' ... ']'] = VALUE,
+	['^' ... 'z'] = ANY,
+	['{'] = VALUE,
+	['|'] = ANY,
+	['}'] = VALUE,
+	['~'] = ANY,
+	[0x80 ... 0xff] = VALUE,
+};
 
-	return is_alnum(c) || memchr(marks, c, sizeof(marks) - 1) != NULL;
+static bool has_only(struct slice s, uint8_t kind)
+{
+	uint8_t all = kind;
+
+	for (size_t i = 0; i < s.n; i++)
+		all &= kinds[s.p[i]];
+	return all != 0;
 }
 
 static bool is_blank(uint8_t c)
@@ -23,26 +48,17 @@ static bool is_blank(uint8_t c)
 
 bool canon_text_is_token(struct slice s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (!is_token_byte(s.p[i]))
-			return false;
-	return s.n > 0;
+	return s.n > 0 && has_only(s, TOKEN);
 }
 
 bool canon_text_is_lower_token(struct slice s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if (!is_token_byte(s.p[i]) || canon_text_lower(s.p[i]) != s.p[i])
-			return false;
-	return s.n > 0;
+	return s.n > 0 && has_only(s, LOWER);
 }
 
 bool canon_text_is_value(struct slice s)
 {
-	for (size_t i = 0; i < s.n; i++)
-		if ((s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
-			return false;
-	return true;
+	return has_only(s, VALUE);
 }
 
 bool canon_text_is_trimmed_value(struct slice s)

@@ -477,9 +477,34 @@ static void lists_are_cut_at_commas(void **state)
 	assert_true(canon_text_list_has(slice_from_str(",,b"), "b"));
 }
 
+/* RFC 9110, 5.6.2 and 5.5, byte by byte. */
+static void each_byte_of_tokens_and_values(void **state)
+{
+	for (unsigned c = 0; c < 256; c++) {
+		uint8_t text[] = {'a', (uint8_t)c, 'z'};
+		bool upper = c >= 'A' && c <= 'Z';
+		bool token = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			     (c && strchr("!#$%&'*+-.^_`|~", (int)c));
+		bool value = c == '\t' || (c >= 0x20 && c != 0x7f);
+
+		for (size_t n = 2; n <= 3; n++) {
+			struct slice s = slice_of(text, n), last = slice_of(text + 1, 1);
+
+			assert_int_equal(canon_text_is_token(s), token);
+			assert_int_equal(canon_text_is_token(last), token);
+			assert_int_equal(canon_text_is_lower_token(s), token && !upper);
+			assert_int_equal(canon_text_is_value(s), value);
+		}
+	}
+	assert_false(canon_text_is_token(slice_of(NULL, 0)));
+	assert_false(canon_text_is_lower_token(slice_of(NULL, 0)));
+	assert_true(canon_text_is_value(slice_of(NULL, 0)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_byte_of_tokens_and_values),
 		cmocka_unit_test(names_must_agree),
 		cmocka_unit_test(authorities_are_cut_in_two),
 		cmocka_unit_test(addresses_are_told_from_names),
