@@ -103,6 +103,18 @@ static size_t take_passed(struct msghdr *mh, int *fds, size_t max)
 	return n;
 }
 
+/* What fd_recv returns. */
+static ssize_t judge_packet(struct msghdr *mh, ssize_t n, int *fds, size_t max, size_t *n_fds)
+{
+	*n_fds = take_passed(mh, fds, max);
+	if (*n_fds > max || mh->msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
+		for (size_t i = 0; i < *n_fds && i < max; i++)
+			fd_close(&fds[i]);
+		*n_fds = max + 1;
+	}
+	return mh->msg_flags & MSG_TRUNC ? -EBADMSG : n;
+}
+
 ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_t *n_fds, int flags)
 {
 	union control control;
@@ -120,13 +132,33 @@ ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	*n_fds = take_passed(&mh, fds, max);
-	if (*n_fds > max || mh.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
-		for (size_t i = 0; i < *n_fds && i < max; i++)
-			fd_close(&fds[i]);
-		*n_fds = max + 1;
+	return judge_packet(&mh, n, fds, max, n_fds);
+}
+
+int fd_recv_many(int sock, struct fd_packet *list, size_t n)
+{
+	UNINITIALIZED union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control[FD_MAX_MANY];
+	struct mmsghdr heads[FD_MAX_MANY] = {0};
+	int r;
+
+	assert(n <= FD_MAX_MANY);
+	for (size_t i = 0; i < n; i++)
+		heads[i].msg_hdr = (struct msghdr){.msg_iov = &list[i].room,
+			.msg_iovlen = 1,
+			.msg_control = control[i].buf,
+			.msg_controllen = sizeof(control[i].buf)};
+	do {
+		r = recvmmsg(sock, heads, (unsigned)n, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	} while (r < 0 && errno == EINTR);
+	for (int i = 0; i < r; i++) {
+		list[i].fd = -1;
+		list[i].n = judge_packet(
+			&heads[i].msg_hdr, heads[i].msg_len, &list[i].fd, 1, &list[i].n_fds);
 	}
-	return mh.msg_flags & MSG_TRUNC ? -EBADMSG : n;
+	return r < 0 ? -errno : r;
 }
 
 bool fd_is_unix_socket(int fd, int type)

@@ -7,7 +7,7 @@
  * Trust    Every program. The peer of fd_recv may be compromised: it decides how many descriptors
  *          arrive, and none of them stays open unnoticed.
  * Owns     A struct that holds an fd closes it in its _done function with fd_close.
- * Limits   FD_MAX_PASSED descriptors with one message.
+ * Limits   FD_MAX_PASSED descriptors with one message; one with each of FD_MAX_MANY packets.
  * See      fd_test.c
  */
 #pragma once
@@ -19,6 +19,7 @@
 #include "lib/base/err.h"
 
 #define FD_MAX_PASSED 64
+#define FD_MAX_MANY 16
 
 /* Closes *fd when it is not -1 and sets it to -1. errno is kept. */
 void fd_close(int *fd);
@@ -41,6 +42,17 @@ ssize_t fd_send(int sock, const struct iovec *iov, size_t n_iov, const int *fds,
  * for a packet that is larger than iov. */
 ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_t *n_fds,
 	int flags) MUST_CHECK;
+/* A packet of fd_recv_many: room for it, then what fd_recv returns for one descriptor. */
+struct fd_packet {
+	struct iovec room;
+	ssize_t n;
+	int fd;
+	size_t n_fds;
+};
+/* As fd_recv of up to n packets, FD_MAX_MANY at most, in one call and without waiting. Returns
+ * their number; fewer than n: there were no more, or the other end has closed, and then the last
+ * ones are empty. */
+int fd_recv_many(int sock, struct fd_packet *list, size_t n) MUST_CHECK;
 /* Whether it is a Unix socket of this type (SOCK_STREAM ...). */
 bool fd_is_unix_socket(int fd, int type);
 /* Whether the peer of a Unix socket runs as the user of this process. */

@@ -104,27 +104,76 @@ int ipc_parse(struct slice packet, struct ipc_msg *ret_msg)
 	return 0;
 }
 
+/* What ipc_recv returns. Takes fd. */
+static int take_packet(int sock, struct slice packet, int fd, size_t n_fds, struct ipc_msg *ret_msg)
+{
+	AUTO_CLOSE int own = fd;
+	int r;
+
+	if (n_fds > 1)
+		return -EBADMSG;
+	if (packet.n == 0 && own < 0)
+		return 0;
+	r = ipc_parse(packet, ret_msg);
+	if (r < 0)
+		return r;
+	ret_msg->fd = TAKE_FD(own);
+	trace_message(sock, false, ret_msg->type, ret_msg->id, ret_msg->n, ret_msg->fd >= 0);
+	return 1;
+}
+
 int ipc_recv(int sock, struct ipc_msg *ret_msg)
 {
-	uint8_t packet[IPC_HEADER + IPC_MAX_BODY];
+	UNINITIALIZED uint8_t packet[IPC_HEADER + IPC_MAX_BODY];
 	struct iovec iov = {packet, sizeof(packet)};
 	AUTO_CLOSE int fd = -1;
 	size_t n_fds = 1;
 	ssize_t n = fd_recv(sock, &iov, 1, &fd, &n_fds, MSG_DONTWAIT);
-	int r;
 
 	if (n < 0)
 		return n == -ECONNRESET ? 0 : (int)n;
-	if (n_fds > 1)
-		return -EBADMSG;
-	if (n == 0 && fd < 0)
-		return 0;
-	r = ipc_parse(slice_of(packet, (size_t)n), ret_msg);
-	if (r < 0)
-		return r;
-	ret_msg->fd = TAKE_FD(fd);
-	trace_message(sock, false, ret_msg->type, ret_msg->id, ret_msg->n, ret_msg->fd >= 0);
-	return 1;
+	return take_packet(sock, slice_of(packet, (size_t)n), TAKE_FD(fd), n_fds, ret_msg);
+}
+
+int ipc_batch_recv(int sock, struct ipc_batch *b)
+{
+	int n;
+
+	for (size_t i = 0; i < FD_MAX_MANY; i++)
+		b->list[i].room = (struct iovec){b->packets[i], sizeof(b->packets[i])};
+	n = fd_recv_many(sock, b->list, FD_MAX_MANY);
+	b->n = n < 0 ? 0 : (size_t)n;
+	b->at = 0;
+	/* as the end, which has no bytes and no descriptor */
+	if (n == -ECONNRESET)
+		b->list[b->n++] = (struct fd_packet){.room = b->list[0].room, .fd = -1};
+	return n < 0 && n != -ECONNRESET ? n : 0;
+}
+
+int ipc_batch_next(int sock, struct ipc_batch *b, struct ipc_msg *ret_msg)
+{
+	struct fd_packet *p = &b->list[b->at];
+	int r;
+
+	if (b->at == b->n)
+		return -EAGAIN;
+	b->at++;
+	if (p->n < 0)
+		return (int)p->n;
+	r = take_packet(
+		sock, slice_of(p->room.iov_base, (size_t)p->n), TAKE_FD(p->fd), p->n_fds, ret_msg);
+	explicit_bzero(p->room.iov_base, (size_t)p->n); /* it may have a key */
+	return r;
+}
+
+void ipc_batch_done(struct ipc_batch *b)
+{
+	for (; b->at < b->n; b->at++) {
+		struct fd_packet *p = &b->list[b->at];
+
+		fd_close(&p->fd);
+		explicit_bzero(p->room.iov_base, (size_t)MAX(p->n, 0));
+	}
 }
 
 void ipc_msg_done(struct ipc_msg *msg)

@@ -9,7 +9,7 @@
  * Trust    The other end may be compromised by the guest: everything is bounded and checked, and
  *          any violation is an error after which the caller drops the peer.
  * Owns     A received fd belongs to the struct ipc_msg until TAKE_FD'd; ipc_msg_done closes it.
- * Limits   IPC_MAX_BODY bytes, one fd.
+ * Limits   IPC_MAX_BODY bytes, one fd; FD_MAX_MANY messages in a batch.
  * See      proto/PROTOCOL.ipc, msg_test.c, msg_fuzz.c
  */
 #pragma once
@@ -35,6 +35,19 @@ int ipc_pair(int fds[2]) MUST_CHECK;
 int ipc_send(int sock, uint16_t type, uint32_t id, struct slice body, int pass_fd) MUST_CHECK;
 /* 1 with a message, 0 at the end, -EAGAIN, -EBADMSG on any violation (fds are closed). */
 int ipc_recv(int sock, struct ipc_msg *ret_msg) MUST_CHECK;
+/* Packets that arrived together. */
+struct ipc_batch {
+	struct fd_packet list[FD_MAX_MANY];
+	size_t n, at;
+	uint8_t packets[FD_MAX_MANY][IPC_HEADER + IPC_MAX_BODY];
+};
+/* Receives what is there, up to FD_MAX_MANY packets; the last ones must have been taken or dropped.
+ * 0, -EAGAIN, or the error of the socket. */
+int ipc_batch_recv(int sock, struct ipc_batch *b) MUST_CHECK;
+/* The next one as ipc_recv returns it, -EAGAIN after the last. */
+int ipc_batch_next(int sock, struct ipc_batch *b, struct ipc_msg *ret_msg) MUST_CHECK;
+/* Drops the others: their descriptors are closed. */
+void ipc_batch_done(struct ipc_batch *b);
 /* Decodes a packet that is already in memory: what ipc_recv does after recvmsg. */
 int ipc_parse(struct slice packet, struct ipc_msg *ret_msg) MUST_CHECK;
 void ipc_msg_done(struct ipc_msg *msg);

@@ -387,8 +387,8 @@ static const struct jail_group hand_seal[] = {
 static const struct jail_group keeper_start[] = {
 	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
 	{"messages to child processes over existing sockets; no connect by name",
-		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
-		"sendto/connected getsockopt getpeername getsockname"},
+		"read write readv writev recvmsg recvmmsg recvfrom shutdown close "
+		"sendmsg/connected sendto/connected getsockopt getpeername getsockname"},
 	{"sockets for child processes", "socketpair/stream socketpair/seqpacket pipe2"},
 	{"published ports and connections from sbxd; no outgoing connections",
 		"socket/tcp4 socket/tcp6 bind listen accept accept4 setsockopt"},

@@ -185,27 +185,44 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	return r < 0 ? r : ops->on_hello(k, w, err);
 }
 
-static void read_message(struct keeper *k, struct worker *w)
+/* Handles one message, or what ipc_recv returned instead. Returns whether more may follow. */
+static bool on_received(struct keeper *k, struct worker *w, struct ipc_msg *msg, int r)
 {
-	static struct ipc_msg msg; /* 16 KiB: too large for the stack of every event */
 	uint32_t gen = w->gen;
 	struct err err = {0};
-	int r = ipc_recv(w->sock, &msg);
+
+	if (r == 0) { /* the event of the pidfd follows */
+		loop_del(&k->loop, w->sock);
+		return false;
+	}
+	if (r > 0) {
+		r = take_message(k, w, msg, &err);
+		ipc_msg_done(msg);
+		if (msg->type == w->ops->secret_message)
+			explicit_bzero(msg->body, sizeof(msg->body));
+	}
+	if (!w->alive || w->gen != gen)
+		return false;
+	if (r < 0)
+		end_violator(k, w, err.text[0] ? err.text : "sent an invalid message");
+	return r >= 0;
+}
+
+/* All that arrived, in one call: a second one only to learn that there is no more would cost as
+ * much as the first. */
+static void read_messages(struct keeper *k, struct worker *w)
+{
+	static struct ipc_batch batch; /* too large for the stack of every event */
+	static struct ipc_msg msg;
+	int sock = w->sock, r = ipc_batch_recv(sock, &batch);
 
 	if (r == -EAGAIN)
 		return;
-	if (r == 0) { /* the event of the pidfd follows */
-		loop_del(&k->loop, w->sock);
-		return;
-	}
-	if (r > 0) {
-		r = take_message(k, w, &msg, &err);
-		ipc_msg_done(&msg);
-		if (msg.type == w->ops->secret_message)
-			explicit_bzero(msg.body, sizeof(msg.body));
-	}
-	if (r < 0 && w->alive && w->gen == gen)
-		end_violator(k, w, err.text[0] ? err.text : "sent an invalid message");
+	if (r < 0)
+		(void)on_received(k, w, &msg, r);
+	while ((r = ipc_batch_next(sock, &batch, &msg)) != -EAGAIN && on_received(k, w, &msg, r))
+		;
+	ipc_batch_done(&batch);
 }
 
 void worker_want_room(struct keeper *k, struct worker *w)
@@ -222,5 +239,5 @@ void worker_on_event(struct keeper *k, struct worker *w, const struct loop_event
 		w->ops->on_room(k, w);
 	}
 	if (ev->events & ~(uint32_t)EPOLLOUT && w->alive && w->gen == gen)
-		read_message(k, w);
+		read_messages(k, w);
 }

@@ -144,6 +144,73 @@ static void fds_of_a_refused_packet_are_closed(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
+static void a_batch_has_all_that_arrived(void **state)
+{
+	static struct ipc_batch b;
+	struct ipc_msg msg = {.fd = -1};
+	size_t before = count_fds();
+
+	assert_int_equal(ipc_batch_recv(pair[1], &b), -EAGAIN);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), -EAGAIN);
+	for (uint32_t i = 0; i < FD_MAX_MANY + 2; i++)
+		assert_int_equal(
+			ipc_send(pair[0], 7, i, slice_from_str("body"), i % 2 ? pair[0] : -1), 0);
+	for (uint32_t i = 0; i < FD_MAX_MANY + 2; i++) {
+		if (i % FD_MAX_MANY == 0)
+			assert_int_equal(ipc_batch_recv(pair[1], &b), 0);
+		assert_int_equal(ipc_batch_next(pair[1], &b, &msg), 1);
+		assert_int_equal(msg.id, i);
+		assert_int_equal(msg.fd >= 0, i % 2);
+		assert_true(slice_eq_str(ipc_body(&msg), "body"));
+		ipc_msg_done(&msg);
+	}
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), -EAGAIN);
+	assert_int_equal(ipc_batch_recv(pair[1], &b), -EAGAIN);
+	assert_int_equal(count_fds(), before);
+}
+
+static bool is_wiped(const struct ipc_batch *b)
+{
+	for (size_t i = 0; i < FD_MAX_MANY; i++)
+		for (size_t k = 0; k < sizeof(b->packets[i]); k++)
+			if (b->packets[i][k])
+				return false;
+	return true;
+}
+
+/* A peer that breaks the rules, and closes: what was not taken is closed and wiped. */
+static void the_rest_of_a_batch(void **state)
+{
+	static const char good[] = "\1\0\0\0\0\0\0\0\1\0\0\0k";
+	static uint8_t big[IPC_HEADER + IPC_MAX_BODY + 1];
+	const int three[] = {0, 1, 2};
+	static struct ipc_batch b;
+	struct ipc_msg msg = {.fd = -1};
+	size_t before = count_fds();
+
+	send_raw(good, 13, three, 1);
+	send_raw(good, 13, three, 2);
+	send_raw(big, sizeof(big), three, 1);
+	send_raw(good, 13, three, 3);
+	send_raw(good, 13, three, 1);
+	assert_int_equal(ipc_batch_recv(pair[1], &b), 0);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), 1);
+	ipc_msg_done(&msg);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), -EBADMSG);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), -EBADMSG);
+	ipc_batch_done(&b);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), -EAGAIN);
+	assert_int_equal(count_fds(), before);
+	assert_int_equal(ipc_send(pair[0], 1, 1, slice_of(NULL, 0), -1), 0);
+	fd_close(&pair[0]);
+	assert_int_equal(ipc_batch_recv(pair[1], &b), 0);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), 1);
+	assert_int_equal(ipc_batch_next(pair[1], &b, &msg), 0);
+	ipc_batch_done(&b);
+	memset(b.packets[2], 0, sizeof(b.packets[2])); /* too large: nothing that we sent */
+	assert_true(is_wiped(&b));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
@@ -153,6 +220,8 @@ int main(void)
 		TEST(the_end_and_a_full_queue),
 		TEST(broken_packets_are_refused),
 		TEST(fds_of_a_refused_packet_are_closed),
+		TEST(a_batch_has_all_that_arrived),
+		TEST(the_rest_of_a_batch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,7 +336,7 @@ static void the_keeper_has_exactly_these_calls(void **state)
 			    "epoll_wait epoll_ctl tgkill waitid openat mkdirat newfstatat "
 			    "unlinkat renameat linkat readlinkat faccessat ppoll "
 			    "set_robust_list sync_file_range epoll_pwait fallocate "
-			    "accept4 signalfd4 dup3 pipe2 preadv pwritev prlimit64 "
+			    "accept4 signalfd4 dup3 pipe2 preadv pwritev recvmmsg prlimit64 "
 			    "renameat2 getrandom memfd_create copy_file_range statx rseq "
 			    "pidfd_send_signal pidfd_open close_range faccessat2 "
 			    "epoll_pwait2 landlock_create_ruleset landlock_add_rule "
