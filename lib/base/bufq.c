@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "mem.h"
@@ -90,12 +91,7 @@ size_t bufq_take(struct bufq *q, void *p, size_t n)
 	return done;
 }
 
-ssize_t bufq_fill(struct bufq *q, int fd)
-{
-	return bufq_fill_max(q, fd, SIZE_MAX);
-}
-
-ssize_t bufq_fill_max(struct bufq *q, int fd, size_t max)
+ssize_t bufq_recv(struct bufq *q, int sock, size_t max)
 {
 	uint8_t *to;
 	size_t run;
@@ -106,7 +102,7 @@ ssize_t bufq_fill_max(struct bufq *q, int fd, size_t max)
 	need_ring(q);
 	to = free_run(q, &run);
 	do {
-		r = read(fd, to, MIN(run, max));
+		r = recv(sock, to, MIN(run, max), MSG_DONTWAIT);
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;

@@ -3,8 +3,8 @@
  * bufq - a byte queue with a fixed maximum: full means stop reading, never grow.
  *
  * How      A ring of `size` bytes made by bufq_init. Readers peek the longest contiguous run and
- *          consume; writers ask for space the same way. bufq_fill and bufq_drain do one read or
- *          write on a non-blocking fd.
+ *          consume; writers ask for space the same way. bufq_recv and bufq_drain do one call,
+ *          without waiting (bufq_drain: if fd is non-blocking).
  * Trust    Bytes in flight from any peer. Every program.
  * Owns     Its ring, freed by bufq_done.
  * Limits   The size given at the start. The ring is allocated on first use, so idle ones are free.
@@ -45,9 +45,8 @@ size_t bufq_put(struct bufq *q, struct slice s);
 size_t bufq_take(struct bufq *q, void *p, size_t n);
 /* Gives the ring back to the heap when it is empty. */
 void bufq_trim(struct bufq *q);
-/* One read(2) into the queue: bytes, 0 at the end of the file, -EAGAIN, -ENOBUFS when full. */
-ssize_t bufq_fill(struct bufq *q, int fd) MUST_CHECK;
-/* As bufq_fill with at most max bytes, if another reader takes the bytes after them. */
-ssize_t bufq_fill_max(struct bufq *q, int fd, size_t max) MUST_CHECK;
+/* One recv(2) of at most max bytes into the queue, without waiting: bytes, 0 at the end, -EAGAIN,
+ * -ENOBUFS when full. */
+ssize_t bufq_recv(struct bufq *q, int sock, size_t max) MUST_CHECK;
 /* One write(2) out of the queue: bytes (0 when empty), -EAGAIN or an error. */
 ssize_t bufq_drain(struct bufq *q, int fd) MUST_CHECK;

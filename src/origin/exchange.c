@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include "lib/base/mem.h"
-
-#define EDGE_EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
 /* A stale event carries an older generation. */
 struct exchange *exchange_find(struct origin *o, struct loop_key key)
@@ -42,6 +41,8 @@ static void drop_server(struct origin *o, struct exchange *x)
 	sign_free(o, x->talk);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
+	free(TAKE(x->early));
+	x->n_early = 0;
 }
 
 void exchange_finish(struct origin *o, struct exchange *x)
@@ -66,9 +67,8 @@ static void drain_edge(struct origin *o, struct exchange *x)
 
 	if (r == 0)
 		exchange_finish(o, x);
-	else if (r > 0) /* more data: continue after other events */
-		(void)!loop_mod(
-			&o->loop, x->edge_fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
+	else if (r > 0 || out_len(&x->to_edge)) /* more data: continue after other events */
+		exchange_want_room(o, x);
 }
 
 static void end_exchange(struct origin *o, struct exchange *x)
@@ -84,10 +84,21 @@ static void exchange_tell_done(struct origin *o, struct exchange *x)
 	tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 }
 
+/* Edge has sent its last byte and has all of the answer: nothing is left to wait for. Closing with
+ * unread bytes of edge would be a reset instead. */
+static bool is_settled(const struct exchange *x)
+{
+	return x->talk && x->talk->up.phase == CANON_OVER && !x->n_early &&
+	       out_len(&x->to_edge) == 0;
+}
+
 void exchange_end(struct origin *o, struct exchange *x)
 {
 	exchange_tell_done(o, x);
-	end_exchange(o, x);
+	if (is_settled(x))
+		exchange_finish(o, x);
+	else
+		end_exchange(o, x);
 }
 
 static uint16_t status_of(enum origin_outcome outcome)
@@ -157,10 +168,7 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 		.edge_fd = fd};
 	canon_reader_init(&x->frames);
 	o->n_open++;
-	r = fd_set_nonblock(fd, true);
-	/* Edge-triggered: one registration for its lifetime, and one event for a hang-up. */
-	if (r == 0)
-		r = loop_add(&o->loop, fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
+	r = loop_add(&o->loop, fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
 	if (r < 0) {
 		exchange_finish(o, x);
 		return;
@@ -256,15 +264,40 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		exchange_want_line(o, x);
 }
 
+/* What follows the request, mostly its end. */
+static void keep_early(struct exchange *x, struct slice bytes)
+{
+	if (!bytes.n)
+		return;
+	x->early = xmalloc(bytes.n);
+	memcpy(x->early, bytes.p, bytes.n);
+	x->n_early = bytes.n;
+}
+
 static void read_request(struct origin *o, struct exchange *x)
 {
+	static uint8_t buf[4096];
 	struct canon_frame frame;
-	int r = out_read_request(x->edge_fd, &x->frames, &frame);
+	int r = 0;
 
+	while (r == 0) {
+		ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			exchange_finish(o, x);
+			return;
+		}
+		r = canon_reader_feed(&x->frames, &in, &frame);
+		keep_early(x, in);
+	}
 	if (r < 0)
-		exchange_finish(o, x);
-	else if (r > 0)
-		on_request(o, x, &frame);
+		frame.kind = CANON_N_KINDS;
+	on_request(o, x, &frame);
 }
 
 /* ---- sending it ---- */
@@ -460,11 +493,12 @@ static bool exchange_on_end(struct origin *o, struct exchange *x, struct http_he
 			bad_answer(o, x, capture_why(x, "cannot forward the end of the response"));
 			return false;
 		}
-		if (x->talk->is_done) /* otherwise a decoder has more, and may still fail */
-			tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 	}
 	line_leave(o, x);
-	(void)!talk_flush(o, x);
+	/* The answer first. If edge does not read it now, it is done all the same, unless a decoder
+	 * has more, and may still fail. */
+	if (talk_flush(o, x) && x->talk->is_done && x->state != EXCHANGE_RAW)
+		exchange_tell_done(o, x);
 	return false;
 }
 
@@ -529,6 +563,8 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 {
 	bool is_gone = events & (EPOLLHUP | EPOLLERR);
 
+	if (events & EPOLLOUT && out_len(&x->to_edge) == 0)
+		exchange_ignore_room(o, x);
 	switch (x->state) {
 	case EXCHANGE_HEAD:
 		/* reported once: an edge that closed early expects no answer */

@@ -41,7 +41,7 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 		on_exchange(o, ev);
 		break;
 	case ORIGIN_EV_LINE:
-		line_on_event(o, ev->key);
+		line_on_event(o, ev->key, ev->events);
 		break;
 	case ORIGIN_EV_LINE_TIMER:
 		line_on_timer(o, ev->key);

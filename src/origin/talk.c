@@ -131,7 +131,7 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 	if (t->up.phase == CANON_OVER || t->is_done || !x->line ||
 		(!t->is_deaf && x->line->ops->room(x->line, x) < sizeof(buf)))
 		return STEP_WAITS;
-	n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	n = exchange_recv(x, buf, sizeof(buf));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return STEP_WAITS;
 	if (n <= 0)
@@ -175,9 +175,8 @@ bool talk_flush(struct origin *o, struct exchange *x)
 		exchange_finish(o, x);
 		return false;
 	}
-	if (r == 0 && answer_has_more(x)) /* set again, the event is reported again */
-		(void)!loop_mod(&o->loop, x->edge_fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-			exchange_key(o, x, ORIGIN_EV_EDGE));
+	if (r == -EAGAIN ? !x->edge_waits : answer_has_more(x))
+		exchange_want_room(o, x);
 	if (x->talk->is_done && r == 0) {
 		exchange_end(o, x);
 		return false;
@@ -201,7 +200,6 @@ static void resume_line(struct origin *o, struct exchange *x)
 
 void talk_pump(struct origin *o, struct exchange *x)
 {
-	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 	uint32_t gen = x->gen;
 
 	if (x->token) { /* its request was read; only the output to edge is left */
@@ -225,9 +223,8 @@ void talk_pump(struct origin *o, struct exchange *x)
 		resume_line(o, x);
 		return;
 	}
-	/* Setting an edge-triggered event again reports it again. */
 	if (x->gen == gen && x->edge_fd >= 0)
-		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
+		exchange_want_room(o, x);
 }
 
 /* Returns 1 at its end. */
@@ -254,7 +251,7 @@ static int keep_frame(struct origin *o, struct exchange *x, const struct canon_f
 static int keep_some(struct origin *o, struct exchange *x)
 {
 	struct canon_frame frame;
-	ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+	ssize_t n = exchange_recv(x, buf, sizeof(buf));
 	struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
 	int r;
 
@@ -274,7 +271,6 @@ static int keep_some(struct origin *o, struct exchange *x)
 
 void talk_keep(struct origin *o, struct exchange *x)
 {
-	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 	int r = 0;
 
 	if (!talk_flush(o, x))
@@ -285,7 +281,7 @@ void talk_keep(struct origin *o, struct exchange *x)
 			exchange_set_timer(o, x, ORIGIN_BODY_MS);
 	}
 	if (r == 0) /* more data: continue after other events */
-		(void)!loop_mod(&o->loop, x->edge_fd, events, exchange_key(o, x, ORIGIN_EV_EDGE));
+		exchange_want_room(o, x);
 	else if (r == 1)
 		exchange_on_kept(o, x);
 	else if (r == -EPIPE)

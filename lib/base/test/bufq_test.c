@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/fs/fd.h"
@@ -112,7 +113,7 @@ static void size_zero_takes_nothing(void **state)
 
 	bufq_init(&q, 0);
 	assert_int_equal(bufq_put(&q, slice_from_str("a")), 0);
-	assert_int_equal(bufq_fill(&q, 0), -ENOBUFS);
+	assert_int_equal(bufq_recv(&q, 0, SIZE_MAX), -ENOBUFS);
 	assert_int_equal(bufq_drain(&q, 1), 0);
 	bufq_consume(&q, 0);
 	bufq_done(&q);
@@ -123,27 +124,37 @@ static void make_pipe(int p[2])
 	assert_int_equal(pipe2(p, O_NONBLOCK | O_CLOEXEC), 0);
 }
 
-static void fill_and_drain_say_what_the_fd_says(void **state)
+static void drain_says_what_the_fd_says(void **state)
+{
+	struct bufq q;
+
+	bufq_init(&q, 4);
+	assert_int_equal(bufq_drain(&q, -1), 0);
+	assert_int_equal(bufq_put(&q, slice_from_str("abcd")), 4);
+	assert_int_equal(bufq_drain(&q, -1), -EBADF);
+	assert_int_equal(bufq_len(&q), 4);
+	bufq_done(&q);
+}
+
+/* The sockets are blocking: a call that waits would never return. */
+static void recv_takes_no_more_than_allowed_and_does_not_wait(void **state)
 {
 	struct bufq q;
 	int p[2];
 
-	make_pipe(p);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	bufq_init(&q, 4);
-	assert_int_equal(bufq_drain(&q, p[1]), 0);
-	assert_int_equal(bufq_fill(&q, p[0]), -EAGAIN);
+	assert_int_equal(bufq_recv(&q, p[0], SIZE_MAX), -EAGAIN);
 	assert_int_equal(write(p[1], "abcdef", 6), 6);
-	assert_int_equal(bufq_fill(&q, p[0]), 4);
-	assert_int_equal(bufq_fill(&q, p[0]), -ENOBUFS);
-	bufq_consume(&q, 3);
-	assert_int_equal(bufq_fill_max(&q, p[0], 1), 1);
-	assert_int_equal(bufq_fill(&q, p[0]), 1);
-	assert_true(slice_eq_str(bufq_peek(&q), "d"));
+	assert_int_equal(bufq_recv(&q, p[0], 1), 1);
+	assert_int_equal(bufq_recv(&q, p[0], SIZE_MAX), 3);
+	assert_int_equal(bufq_recv(&q, p[0], SIZE_MAX), -ENOBUFS);
+	assert_true(slice_eq_str(bufq_peek(&q), "abcd"));
+	bufq_consume(&q, 4);
+	assert_int_equal(bufq_recv(&q, p[0], SIZE_MAX), 2);
 	fd_close(&p[1]);
-	assert_int_equal(bufq_fill(&q, p[0]), 0);
-	assert_int_equal(bufq_fill(&q, -1), -EBADF);
-	assert_int_equal(bufq_drain(&q, -1), -EBADF);
-	assert_int_equal(bufq_len(&q), 3);
+	assert_int_equal(bufq_recv(&q, p[0], SIZE_MAX), 0);
+	assert_int_equal(bufq_recv(&q, -1, 1), -EBADF);
 	bufq_done(&q);
 	fd_close(&p[0]);
 }
@@ -180,7 +191,8 @@ int main(void)
 		cmocka_unit_test(random_walk_keeps_order_and_count),
 		cmocka_unit_test(idle_queues_have_no_memory),
 		cmocka_unit_test(size_zero_takes_nothing),
-		cmocka_unit_test(fill_and_drain_say_what_the_fd_says),
+		cmocka_unit_test(drain_says_what_the_fd_says),
+		cmocka_unit_test(recv_takes_no_more_than_allowed_and_does_not_wait),
 		cmocka_unit_test(drain_empties_over_the_edge),
 	};
 

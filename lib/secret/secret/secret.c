@@ -93,10 +93,10 @@ int secret_copy(struct secret *s, struct slice from, struct err *err)
 
 void secret_cut(struct secret *s, size_t n)
 {
-	if (n >= s->size)
+	if (n >= s->n)
 		return;
-	explicit_bzero(s->p + n, s->size - n);
-	s->n = MIN(s->n, n);
+	explicit_bzero(s->p + n, s->n - n);
+	s->n = n;
 }
 
 struct secret secret_take(struct secret *s)

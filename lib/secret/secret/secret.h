@@ -21,7 +21,7 @@ enum secret_kind { SECRET_HIDDEN, SECRET_LOCKED, SECRET_PLAIN };
 
 struct secret {
 	uint8_t *p;
-	size_t n;    /* bytes in use */
+	size_t n;    /* bytes in use: none after them was ever written */
 	size_t size; /* room */
 	enum secret_kind kind;
 	void *map;
@@ -32,7 +32,7 @@ struct secret {
 int secret_init(struct secret *s, size_t size, struct err *err) MUST_CHECK;
 void secret_done(struct secret *s);
 int secret_copy(struct secret *s, struct slice from, struct err *err) MUST_CHECK;
-/* Keeps the first n bytes and wipes the others. */
+/* Keeps the first n bytes and wipes the others that are in use. */
 void secret_cut(struct secret *s, size_t n);
 /* Hands it over: `s` is empty afterwards. */
 struct secret secret_take(struct secret *s);

@@ -9,6 +9,9 @@
 #include "lib/wire/dns/dns_reply.h"
 #include "lib/wire/dns/dns_query.h"
 
+/* Without EPOLLOUT, which a Unix socket reports for each read of its peer. */
+#define FD_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
+
 static struct loop_key key_of(const struct conn *c, enum edge_ev kind)
 {
 	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = c->idx};
@@ -184,15 +187,30 @@ int conn_take_fd(struct edge *e, struct conn *c, int fd)
 
 	conn_drop_fd(e, c);
 	c->fd = fd;
-	c->fd_blocked = c->fd_eof = false;
-	r = fd_set_nonblock(fd, true);
-	/* One registration for the whole life of the socket. */
-	if (r == 0)
-		r = loop_add(&e->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-			key_of(c, EDGE_EV_CONN));
+	c->fd_waits = c->fd_eof = false;
+	r = loop_add(&e->loop, fd, FD_EVENTS, key_of(c, EDGE_EV_CONN));
 	if (r < 0)
 		fd_close(&c->fd);
 	return r;
+}
+
+static void watch_room(struct edge *e, struct conn *c, bool waits)
+{
+	if (c->fd < 0 || c->fd_waits == waits)
+		return;
+	c->fd_waits = waits;
+	(void)!loop_mod(
+		&e->loop, c->fd, waits ? FD_EVENTS | EPOLLOUT : FD_EVENTS, key_of(c, EDGE_EV_CONN));
+}
+
+void conn_want_room(struct edge *e, struct conn *c)
+{
+	watch_room(e, c, true);
+}
+
+void conn_ignore_room(struct edge *e, struct conn *c)
+{
+	watch_room(e, c, false);
 }
 
 void conn_drop_fd(struct edge *e, struct conn *c)

@@ -78,8 +78,14 @@ void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, 
 /* The same for a connection without a target: host is canonical, or "" if unknown. */
 void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
 	const char *host, uint16_t port, const char *fault);
-/* Takes fd as c->fd and watches it (edge-triggered, both ways). */
+/* Takes fd as c->fd and watches it for input (edge-triggered). It may block: each call on it says
+ * MSG_DONTWAIT. */
 int conn_take_fd(struct edge *e, struct conn *c, int fd) MUST_CHECK;
+/* A send was short: reports EPOLLOUT from now on. The kernel checks the socket when EPOLLOUT is
+ * registered, so room that was made before is reported too. */
+void conn_want_room(struct edge *e, struct conn *c);
+/* An EPOLLOUT had nothing to send: no more of them. */
+void conn_ignore_room(struct edge *e, struct conn *c);
 void conn_drop_fd(struct edge *e, struct conn *c);
 void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms); /* 0: none */
 /* The HTTP engine has read CONNECT, consumed its head and freed its state. The target becomes the

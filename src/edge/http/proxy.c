@@ -98,7 +98,7 @@ static void raw_to_fd(struct edge *e, struct conn *c)
 	struct proxy_exchange *x = &c->proxy->x;
 
 	while (bufq_len(&c->in) > 0) {
-		size_t n = proxy_send_some(c, (struct slice){0}, bufq_peek(&c->in));
+		size_t n = proxy_send_some(e, c, (struct slice){0}, bufq_peek(&c->in));
 
 		if (n == 0)
 			return;
@@ -119,7 +119,7 @@ static enum proxy_step pass_raw(struct edge *e, struct conn *c)
 	if (c->in_end && c->in_cut && bufq_len(&c->in) == 0)
 		return proxy_hang_up(e, c);
 	while (proxy_flush_guest(e, c) && x->readable && conn_room(c) > 0) {
-		ssize_t r = bufq_fill(&c->out, c->fd);
+		ssize_t r = bufq_recv(&c->out, c->fd, SIZE_MAX);
 
 		if (r > 0)
 			conn_say(e, c, (struct slice){0});
@@ -192,6 +192,8 @@ void proxy_on_fd(struct edge *e, struct conn *c, uint32_t events)
 		return;
 	if (events & ~(uint32_t)EPOLLOUT)
 		p->x.readable = true;
+	if (events & EPOLLOUT && p->x.writable)
+		conn_ignore_room(e, c);
 	if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		p->x.writable = true;
 	proxy_pump(e, c);

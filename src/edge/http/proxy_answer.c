@@ -245,7 +245,7 @@ static ssize_t fill_data(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
 	size_t left = canon_reader_data_left(&p->reader);
-	ssize_t r = bufq_fill_max(&c->out, c->fd, MIN(left, conn_room(c) - PROXY_CHUNK_ROOM));
+	ssize_t r = bufq_recv(&c->out, c->fd, MIN(left, conn_room(c) - PROXY_CHUNK_ROOM));
 
 	if (r <= 0)
 		return r;
@@ -271,7 +271,7 @@ static enum proxy_step read_some(struct edge *e, struct conn *c)
 {
 	struct proxy_exchange *x = &c->proxy->x;
 	bool in_frame = x->in_frame;
-	uint8_t buf[PROXY_READ];
+	UNINITIALIZED uint8_t buf[PROXY_READ];
 	ssize_t r = in_frame ? fill_data(e, c) : recv_some(c->fd, buf, sizeof(buf));
 
 	if (r == -EAGAIN) {

@@ -43,7 +43,7 @@ enum proxy_step proxy_discard(struct edge *e, struct conn *c);
 enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c);
 enum proxy_step proxy_send_body(struct edge *e, struct conn *c);
 /* Sends as much as the socket accepts; 0 if none, and then x.writable is false or x.deaf true. */
-size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes);
+size_t proxy_send_some(struct edge *e, struct conn *c, struct slice head, struct slice bytes);
 
 /* proxy_answer.c */
 enum proxy_step proxy_read_answer(struct edge *e, struct conn *c);

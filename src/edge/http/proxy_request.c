@@ -165,7 +165,7 @@ enum proxy_step proxy_discard(struct edge *e, struct conn *c)
 	return PROXY_WAIT;
 }
 
-size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes)
+size_t proxy_send_some(struct edge *e, struct conn *c, struct slice head, struct slice bytes)
 {
 	struct proxy_exchange *x = &c->proxy->x;
 	struct iovec iov[2] = {{(void *)head.p, head.n}, {(void *)bytes.p, bytes.n}};
@@ -179,17 +179,19 @@ size_t proxy_send_some(struct conn *c, struct slice head, struct slice bytes)
 	} while (r < 0 && errno == EINTR);
 	if (r >= 0)
 		return (size_t)r;
-	if (errno == EAGAIN)
-		x->writable = false;
-	else
+	if (errno != EAGAIN) {
 		x->deaf = true;
+		return 0;
+	}
+	x->writable = false;
+	conn_want_room(e, c);
 	return 0;
 }
 
-static void send_frames(struct conn *c, struct slice bytes)
+static void send_frames(struct edge *e, struct conn *c, struct slice bytes)
 {
 	struct proxy *p = c->proxy;
-	size_t n = p->to_fd.n ? 0 : proxy_send_some(c, (struct slice){0}, bytes);
+	size_t n = p->to_fd.n ? 0 : proxy_send_some(e, c, (struct slice){0}, bytes);
 
 	proxy_rest_add(&p->to_fd, canon_text_cut(bytes, n, bytes.n));
 }
@@ -217,13 +219,13 @@ enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c)
 	int r = canon_put_req(&wr, 1, p->x.req);
 
 	p->state = PROXY_EXCHANGE;
-	p->x.readable = p->x.writable = true;
+	p->x.writable = true; /* the event of the socket says when it is readable */
 	/* Without a body the END is sent with the head. */
 	if (r == 0 && !has_body && p->tongue->next_event(e, c, &ev))
 		r = ev.kind == HTTP1_EV_END ? put_end(c, &wr, ev.trailers) : -EBADMSG;
 	if (r < 0)
 		return proxy_refuse(e, c, &bad);
-	send_frames(c, slice_of(frames, wr.n));
+	send_frames(e, c, slice_of(frames, wr.n));
 	return PROXY_AGAIN;
 }
 
@@ -236,7 +238,7 @@ static bool send_data(struct edge *e, struct conn *c)
 		struct slice head = slice_of(
 			&x->data_head[CANON_FRAME_HEADER - x->n_data_head], x->n_data_head);
 		struct slice data = canon_text_cut(bufq_peek(&c->in), 0, x->data_left);
-		size_t n = proxy_send_some(c, head, data), n_head = MIN(n, x->n_data_head);
+		size_t n = proxy_send_some(e, c, head, data), n_head = MIN(n, x->n_data_head);
 
 		if (n == 0)
 			return false;
@@ -247,12 +249,12 @@ static bool send_data(struct edge *e, struct conn *c)
 	return true;
 }
 
-static bool send_rest(struct conn *c)
+static bool send_rest(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
 
 	while (p->to_fd.n > 0) {
-		size_t n = proxy_send_some(c, (struct slice){0}, proxy_rest_slice(&p->to_fd));
+		size_t n = proxy_send_some(e, c, (struct slice){0}, proxy_rest_slice(&p->to_fd));
 
 		if (n == 0)
 			return false;
@@ -280,7 +282,7 @@ static enum proxy_step on_body_event(struct edge *e, struct conn *c, const struc
 	wr = wr_init(frames, sizeof(frames));
 	if (put_end(c, &wr, ev->trailers) < 0)
 		return proxy_refuse(e, c, &bad);
-	send_frames(c, slice_of(frames, wr.n));
+	send_frames(e, c, slice_of(frames, wr.n));
 	return PROXY_AGAIN;
 }
 
@@ -291,7 +293,7 @@ enum proxy_step proxy_send_body(struct edge *e, struct conn *c)
 	struct proxy_exchange *x = &c->proxy->x;
 	struct http1_event ev;
 
-	while (send_rest(c) && !x->req_done && send_data(e, c)) {
+	while (send_rest(e, c) && !x->req_done && send_data(e, c)) {
 		if (!c->proxy->tongue->next_event(e, c, &ev))
 			break;
 		if (on_body_event(e, c, &ev) == PROXY_GONE)

@@ -79,7 +79,8 @@ struct conn {
 	bool opened;		/* the keeper decided to intercept TLS to the target */
 	bool in_cut;		/* in_end without the guest's close_notify */
 	bool out_cut;		/* out was truncated: no clean end */
-	bool fd_blocked, fd_eof;
+	bool fd_waits; /* EPOLLOUT is registered: a send was short, or a later one may be */
+	bool fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */
 	bool over_udp;		     /* CONN_DNS: limits the size of the answer */
 	bool answered;		     /* the guest's CONNECT got its 200 */

@@ -166,7 +166,7 @@ static int read_frame(struct conn *c, uint8_t *buf, size_t size, struct canon_fr
 	ssize_t n;
 
 	do {
-		n = read(c->fd, buf, MIN(want, size));
+		n = recv(c->fd, buf, MIN(want, size), MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 ? -errno : -EPIPE;
@@ -180,7 +180,7 @@ static void read_answer(struct edge *e, struct conn *c)
 	struct canon_frame frame;
 	struct http_resp resp;
 	struct arena arena;
-	uint8_t buf[4096];
+	UNINITIALIZED uint8_t buf[4096];
 	int r;
 
 	do {
@@ -260,8 +260,10 @@ static void drain_tunnel(struct edge *e, struct conn *c)
 			conn_reset(e, c);
 			return;
 		}
-		if (r == 0)
+		if (r == 0) {
+			conn_want_room(e, c);
 			return;
+		}
 		sent_tunnel(e, c, (size_t)r);
 	}
 	if (bufq_len(&c->in) == 0)
@@ -306,6 +308,8 @@ void tunnel_flush(struct edge *e)
 		put_in(c, slice_of(s.p + gone, s.n - gone));
 		left -= gone;
 	}
+	if (bufq_len(&c->in))
+		conn_want_room(e, c);
 }
 
 /* The pieces are in the buffer that is being parsed, so they can be gathered there. */
@@ -361,6 +365,8 @@ void tunnel_on_fd(struct edge *e, struct conn *c, uint32_t events)
 	if (events & EPOLLOUT && c->state == CONN_TUNNEL && bufq_len(&c->in)) {
 		drain_tunnel(e, c);
 		c = conn_find(e, idx, gen);
+	} else if (events & EPOLLOUT) {
+		conn_ignore_room(e, c);
 	}
 	if (c && c->sid && events & ~(uint32_t)EPOLLOUT)
 		wire_resume(e->net->port.wire, c->sid);
@@ -391,7 +397,7 @@ ssize_t tunnel_pull(struct edge *e, struct conn *c, uint8_t *buf, size_t n)
 	if (check_holds(c))
 		return -EAGAIN;
 	do {
-		r = read(c->fd, buf, n);
+		r = recv(c->fd, buf, n, MSG_DONTWAIT);
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;

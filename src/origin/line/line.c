@@ -295,12 +295,13 @@ int line_on_socket(struct origin *o, struct ipc_msg *msg)
 
 /* ---- events ---- */
 
-void line_on_event(struct origin *o, struct loop_key key)
+void line_on_event(struct origin *o, struct loop_key key, uint32_t events)
 {
 	struct line *l = line_find(o, key);
 
 	if (!l)
 		return;
+	l->is_hung_up = l->is_hung_up || events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 	if (l->state == LINE_HANDSHAKE)
 		shake_line(o, l);
 	else

@@ -19,7 +19,7 @@ void line_serve(struct origin *o);
 /* Whether a connection is established. */
 bool line_has_any(const struct origin *o);
 int line_on_socket(struct origin *o, struct ipc_msg *msg) MUST_CHECK;
-void line_on_event(struct origin *o, struct loop_key key);
+void line_on_event(struct origin *o, struct loop_key key, uint32_t events);
 void line_on_timer(struct origin *o, struct loop_key key);
 /* x leaves its line, which is kept or dropped. */
 void line_leave(struct origin *o, struct exchange *x);

@@ -126,8 +126,10 @@ static int write_head(struct h1 *h, const struct http_req *req)
 	}
 	wr = wr_init(h->head.p, h->head.size);
 	r = canon_write_req(&wr, req, CANON_TO_ORIGIN);
-	h->head.n = r < 0 ? 0 : wr.n;
+	h->head.n = wr.n;
 	h->head_at = 0;
+	if (r < 0)
+		secret_cut(&h->head, 0);
 	return r;
 }
 
@@ -286,10 +288,22 @@ static bool on_end(struct origin *o, struct line *l, struct h1 *h, ssize_t r)
 
 enum turn { TURN_WAITS, TURN_MOVED, TURN_OVER };
 
-static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
+static enum turn take_answer(struct origin *o, struct h1 *h, struct slice in)
 {
 	struct http1_event ev;
-	struct slice in;
+
+	while (!h->is_raw && http1_read(&h->reader, &in, &ev)) {
+		if (!on_answer(o, h, &ev, in))
+			return TURN_OVER;
+	}
+	if (h->is_raw && in.n && !o->ops->on_data(o, h->x, in))
+		return TURN_OVER;
+	return o->ops->flush(o, h->x) ? TURN_MOVED : TURN_OVER;
+}
+
+static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
+{
+	enum turn turn;
 	ssize_t n;
 
 	h->x->is_stopped = !answer_has_room(h->x);
@@ -302,20 +316,16 @@ static enum turn read_answer(struct origin *o, struct line *l, struct h1 *h)
 		return on_end(o, l, h, n) ? TURN_MOVED : TURN_OVER;
 	h->n_read += (uint64_t)n;
 	h->x->n_down += (uint64_t)n;
-	in = slice_of(buf, (size_t)n);
-	while (!h->is_raw && http1_read(&h->reader, &in, &ev)) {
-		if (!on_answer(o, h, &ev, in))
-			return TURN_OVER;
-	}
-	if (h->is_raw && in.n && !o->ops->on_data(o, h->x, in))
-		return TURN_OVER;
-	return o->ops->flush(o, h->x) ? TURN_MOVED : TURN_OVER;
+	turn = take_answer(o, h, slice_of(buf, (size_t)n));
+	explicit_bzero(buf, (size_t)n); /* an answer may contain the value */
+	return turn;
 }
 
-/* The exchange has left; the line may still exist, and its error may be reported already. */
+/* The exchange has left; the line may still exist, and its end may be reported already. Data that
+ * arrived after the answer is found by the next exchange at the latest: start_h1. */
 static void after_h1(struct origin *o, struct line *l, uint32_t gen)
 {
-	if (l->gen == gen && l->state == LINE_READY && l->n_exchanges == 0)
+	if (l->gen == gen && l->state == LINE_READY && l->n_exchanges == 0 && line_may_have_more(l))
 		(void)check_idle(o, l);
 }
 

@@ -39,6 +39,8 @@ void tls_end(
 	struct line *l); /* not _free: OpenSSL 3.5 has one of that name, and is linked statically */
 /* Reads plain data: its length, 0 at a proper end, -EAGAIN, -EPIPE if it was cut. */
 ssize_t line_recv(struct line *l, void *p, size_t n) MUST_CHECK;
+/* Whether there may be data that no further event reports: buffered by OpenSSL, or the end. */
+bool line_may_have_more(const struct line *l);
 /* Returns the bytes sent, -EAGAIN, -EPIPE. After -EAGAIN pass the same data again. */
 ssize_t line_send(struct line *l, struct slice bytes) MUST_CHECK;
 

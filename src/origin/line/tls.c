@@ -59,8 +59,10 @@ int tls_init(struct origin *o, struct slice roots, struct err *err)
 	/* An answer may contain the value: its text must not stay in OpenSSL's buffers. */
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					 SSL_OP_CLEANSE_PLAINTEXT | SSL_OP_NO_TICKET);
-	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-				      SSL_MODE_RELEASE_BUFFERS);
+	/* The buffers of a line live as long as the line: the one for reading has no text that was
+	 * passed on, in the other one the text was encrypted in place. */
+	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(ctx, 1);
 	if (add_roots(SSL_CTX_get_cert_store(ctx), roots) == 0)
 		return err_set(err, -EINVAL, "no certificate found");
 	return 0;
@@ -175,6 +177,11 @@ ssize_t line_recv(struct line *l, void *p, size_t n)
 	ERR_clear_error();
 	r = SSL_read(l->ssl, p, (int)n);
 	return r > 0 ? r : failed_tls(l, r);
+}
+
+bool line_may_have_more(const struct line *l)
+{
+	return l->is_hung_up || SSL_has_pending(l->ssl);
 }
 
 ssize_t line_send(struct line *l, struct slice bytes)

@@ -57,6 +57,8 @@ struct exchange {
 	uint64_t order; /* of their coming */
 	int edge_fd;
 	struct canon_reader frames; /* until the request is complete */
+	uint8_t *early;		    /* bytes of edge that were read with the request */
+	size_t n_early;
 	struct talk *talk;
 	struct token *token; /* NULL: not for a token endpoint */
 	struct line *line;
@@ -77,6 +79,7 @@ struct exchange {
 	struct origin_result result; /* accumulated; sent once */
 	bool result_due, result_said, closed_due;
 	bool edge_shut;	 /* nothing more is sent to edge */
+	bool edge_waits; /* EPOLLOUT of edge's socket is registered */
 	bool wants_h1;	 /* the server requires HTTP/1.1 for it */
 	bool is_stopped; /* its line has more of the answer, waiting for answer_has_room */
 };
@@ -84,5 +87,13 @@ struct exchange {
 /* state.c */
 struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind);
 void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms);
+/* Registers EPOLLOUT of edge's socket, which is not registered until a send was short: a Unix
+ * socket reports it for each read of its peer. What is true now is reported, also again, so a
+ * caller that has more to do gets another turn. */
+void exchange_want_room(struct origin *o, struct exchange *x);
+/* Nothing waits to be sent. */
+void exchange_ignore_room(struct origin *o, struct exchange *x);
+/* As recv(2) of edge's socket, without waiting: early bytes first. */
+ssize_t exchange_recv(struct exchange *x, uint8_t *buf, size_t n);
 /* Its request was checked and is complete: it waits for a line. */
 void exchange_want_line(struct origin *o, struct exchange *x);

@@ -37,6 +37,9 @@
  * servers close idle connections. */
 #define ORIGIN_TRIES 2
 
+/* Of edge's socket. Edge-triggered: one registration, and one event for a hang-up. */
+#define EDGE_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
+
 enum origin_ev {
 	ORIGIN_EV_CONTROL,
 	ORIGIN_EV_EDGE,

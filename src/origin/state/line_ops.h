@@ -70,6 +70,7 @@ struct line {
 	unsigned n_exchanges;
 	uint64_t n_served; /* exchanges that were answered on it */
 	bool is_closing;   /* takes no more exchanges */
+	bool is_hung_up;   /* an event reported the end of the server's data */
 	char addr[ORIGIN_MAX_ADDR];
 	uint8_t cert[ORIGIN_CERT_HASH];
 	struct loop_timer timer;

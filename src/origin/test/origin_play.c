@@ -138,6 +138,11 @@ ssize_t line_recv(struct line *l, void *p, size_t n)
 	return (ssize_t)take;
 }
 
+bool line_may_have_more(const struct line *l)
+{
+	return true;
+}
+
 ssize_t line_send(struct line *l, struct slice bytes)
 {
 	struct side *s = play_side(l);

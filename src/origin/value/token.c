@@ -221,7 +221,7 @@ void token_read(struct origin *o, struct exchange *x)
 	uint8_t buf[4096];
 
 	while (x->gen == gen && x->state == EXCHANGE_TOKEN) {
-		ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
+		ssize_t n = exchange_recv(x, buf, sizeof(buf));
 
 		if (n < 0 && errno == EINTR)
 			continue;

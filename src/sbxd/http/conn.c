@@ -269,7 +269,7 @@ static void take_bytes(struct sbxd *d, struct conn *c)
 		bufq_trim(&c->in);
 }
 
-/* As bufq_fill, with one passed descriptor for the call that needs one. */
+/* As bufq_recv, with one passed descriptor for the call that needs one. */
 static ssize_t fill_input(struct conn *c)
 {
 	char bytes[CONN_IN_BYTES];

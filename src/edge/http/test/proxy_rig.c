@@ -123,13 +123,33 @@ void conn_report_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind, 
 
 int conn_take_fd(struct edge *e, struct conn *c, int fd)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
 
 	assert(c->fd < 0);
 	c->fd = fd;
-	if (fd_set_nonblock(fd, true) < 0)
-		return -EINVAL;
+	c->fd_waits = false;
 	return epoll_ctl(rig_of(e)->epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static void watch_room(struct edge *e, struct conn *c, bool waits)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
+
+	if (waits)
+		ev.events |= EPOLLOUT;
+	if (c->fd_waits != waits && epoll_ctl(rig_of(e)->epfd, EPOLL_CTL_MOD, c->fd, &ev) < 0)
+		abort();
+	c->fd_waits = waits;
+}
+
+void conn_want_room(struct edge *e, struct conn *c)
+{
+	watch_room(e, c, true);
+}
+
+void conn_ignore_room(struct edge *e, struct conn *c)
+{
+	watch_room(e, c, false);
 }
 
 void conn_drop_fd(struct edge *e, struct conn *c)
