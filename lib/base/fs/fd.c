@@ -137,10 +137,10 @@ ssize_t fd_recv(int sock, const struct iovec *iov, size_t n_iov, int *fds, size_
 
 int fd_recv_many(int sock, struct fd_packet *list, size_t n)
 {
-	UNINITIALIZED union {
+	union {
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(2 * sizeof(int))];
-	} control[FD_MAX_MANY];
+	} control[FD_MAX_MANY] = {0};
 	struct mmsghdr heads[FD_MAX_MANY] = {0};
 	int r;
 
