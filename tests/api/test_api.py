@@ -692,7 +692,7 @@ def make_image(d):
     (folder.parent / ".store" / ident).symlink_to(folder)
     image = d.state / "warm" / ("0" * 32)
     image.mkdir(parents=True)
-    (image / "image.json").write_text(json.dumps({"version": 2, "template": ident}))
+    (image / "image.json").write_text(json.dumps({"version": 3, "template": ident}))
     return folder, image
 
 
