@@ -386,7 +386,7 @@ def test_the_end_of_a_session_survives_a_hostile_git(hostile):
         assert p.stderr == ("Commits stay in the sandbox until they are fetched: "
                             f"git -C '{hostile.dir}' fetch sandbox-demo\n"), (script, p.stderr)
     assert snapshot(hostile) == hostile.before
-    shutil.copy(pathlib.Path(__file__).parent / "hostile_git.py", git)
+    shutil.copy(hostile_git.__file__, git)
 
 
 def test_refs_and_packs_of_a_hostile_git_are_refused(hostile):

@@ -193,13 +193,12 @@ static int use(const char *key, struct err *err)
 /* Whether the first extent is of another file, too. */
 static bool is_shared(int fd)
 {
-	struct {
-		struct fiemap map;
-		struct fiemap_extent extent;
-	} q = {.map = {.fm_length = MEMORY, .fm_flags = FIEMAP_FLAG_SYNC, .fm_extent_count = 1}};
+	AUTO_FREE struct fiemap *q = xcalloc(1, sizeof(*q) + sizeof(struct fiemap_extent));
 
-	return ioctl(fd, FS_IOC_FIEMAP, &q) == 0 && q.map.fm_mapped_extents == 1 &&
-	       (q.extent.fe_flags & FIEMAP_EXTENT_SHARED);
+	*q = (struct fiemap){
+		.fm_length = MEMORY, .fm_flags = FIEMAP_FLAG_SYNC, .fm_extent_count = 1};
+	return ioctl(fd, FS_IOC_FIEMAP, q) == 0 && q->fm_mapped_extents == 1 &&
+	       (q->fm_extents[0].fe_flags & FIEMAP_EXTENT_SHARED);
 }
 
 static void flip(const char *path, off_t at)
