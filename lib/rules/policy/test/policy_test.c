@@ -374,7 +374,7 @@ static void a_name_resolves_when_any_port_is_open(void **state)
 
 static void many_ports_and_rules_for_one_host(void **state)
 {
-	struct rules rules = {0};
+	AUTO_RULES struct rules rules = {0};
 	struct policy *p;
 
 	for (unsigned port = 2; port <= 65534; port += 2) {
@@ -399,7 +399,7 @@ static void many_ports_and_rules_for_one_host(void **state)
 
 static void too_many_patterns_in_one_place_are_refused(void **state)
 {
-	struct rules rules = {0};
+	AUTO_RULES struct rules rules = {0};
 	struct policy *p;
 
 	for (int i = 0; i <= POLICY_MAX_GLOBS; i++) {
