@@ -122,8 +122,8 @@ static void be_keeper(int sock, int egress)
 		}
 		policy_free(policy);
 		policy = policy_open(files);
-		for (uint8_t i = 0; i < POLICY_N_PARTS; i++)
-			must(egress_ask_policy(egress, 1, i, files[i]) == 0, "POLICY");
+		for (int i = 0; i < POLICY_N_PARTS; i++)
+			must(egress_ask_policy(egress, 1, (uint8_t)i, files[i]) == 0, "POLICY");
 		get(egress, &msg);
 		must(egress_get_loaded(&msg, text) == 0, "LOADED");
 		must(keeper_send_done(sock, id, decides(policy) && !text[0] ? 0 : -EACCES, "") == 0,
@@ -217,8 +217,9 @@ static void push(struct tables *tables, struct rulebook *book, size_t i, uint32_
 	(void)snprintf(spec.name, sizeof(spec.name), "box%zu", i);
 	must(tables_get(tables, book, &spec, files) == 0, "tables");
 	must(fstat(files[POLICY_OWN], &pairs[i].own) == 0, "table");
-	for (uint8_t part = 0; part < POLICY_N_PARTS; part++)
-		must(keeper_send_policy(pairs[i].sock, id, part, files[part]) == 0, "POLICY");
+	for (int part = 0; part < POLICY_N_PARTS; part++)
+		must(keeper_send_policy(pairs[i].sock, id, (uint8_t)part, files[part]) == 0,
+			"POLICY");
 	fd_close(&files[POLICY_OWN]);
 	must(keeper_ask_reload(pairs[i].sock, id, spec.name) == 0, "RELOAD");
 }
