@@ -200,10 +200,13 @@ static void becomes_the_sandbox(void **state)
 /* A failed claim becomes a boot, with the reason. */
 static void what_fails_then_is_a_boot(void **state)
 {
+	struct template_chain none = {.files = {(char *)"/none"}, .n = 1};
 	AUTO_SPEC struct spec s = {0};
 	AUTO_CLOSE int memory = open_snapshot();
 
 	assert_true(memory >= 0);
+	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
+		rig_k.disks->template.disks[i] = none;
 	rig_k.warm->image.files[IMAGE_MEMORY].hash[0] ^= 1;
 	be_ready();
 	make_spec(&s, "demo");
@@ -213,6 +216,8 @@ static void what_fails_then_is_a_boot(void **state)
 	assert_int_equal(rig_k.plan, START_COLD);
 	assert_non_null(strstr(rig_k.state.cold_why, "changed"));
 	assert_false(rig_k.warm->is_checked);
+	RIG_UNTIL(rig_k.over); /* there is no disk to boot from */
+	rig_k.disks->template = (struct template){0};
 }
 
 /* The memory was empty while the VM waited: the room for it may be gone. */
