@@ -201,8 +201,8 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.type = SETTINGS_NUMBER,
 		.standard = "0",
 		.max = 16,
-		.help = "number of restored VMs that wait for a new sandbox with vm.cpus and "
-			"vm.memory; each uses memory; 0 disables it"},
+		.help = "number of started VMs that wait for a new sandbox with vm.cpus and "
+			"vm.memory; 0 disables it"},
 	[SETTINGS_POOL_TEMPLATE] = {.name = "pool.template",
 		.type = SETTINGS_TEXT,
 		.standard = "",
