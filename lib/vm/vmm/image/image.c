@@ -108,6 +108,10 @@ static int add_machine(struct image_sum *sum, const struct vmm_config *config, s
 	c.ctl_listen_fd = c.net_listen_fd = 0;
 	c.share_fd = -1;
 	c.incoming = true;
+	/* The state of a device does not depend on the number of layers, which a merge changes. */
+	for (enum vmm_disk_id i = 0; i < VMM_N_DISKS; i++) {
+		c.disks[i].n = MIN(c.disks[i].n, 2);
+	}
 	r = args_build(&a, &c, 0, err);
 	for (size_t i = 0; r == 0 && i < a.n; i++)
 		r = add_text(sum, a.argv[i]);
