@@ -13,6 +13,7 @@ import time
 
 import pytest
 from conftest import SBX, Installation, on_terminal
+from test_staged import LINES, F, edit, send
 
 MIB = 1 << 20
 KEEPER = os.environ["SBX_TEST_REAL_KEEPER"]
@@ -433,6 +434,56 @@ def test_a_fork_that_does_not_start_leaves_no_template(source):
     assert list(listing(source)) == ["debian"]
     assert [s["name"] for s in json.loads(
         source.sbx("ls", "--json", check=0).stdout)["sandboxes"]] == ["demo"]
+
+
+def test_a_fork_of_a_staged_sandbox_knows_what_its_source_knew(base):
+    """Which files the host has changed, and which contents are from an apply."""
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (base.work / name).write_text(LINES)
+    time.sleep(0.02)
+    base.create("demo", base.work, "--staged")
+    first = [(f"f/{name}.txt", F, "", edit(9).encode()) for name in "abc"]
+    send(base, *first)
+    base.sbx("review", "--list", "demo", check=0)
+    base.sbx("apply", "-y", "demo", "b.txt", check=0)
+    (base.work / "a.txt").write_text(edit(1, word="host"))
+    base.sbx("stop", "demo", check=0)
+    give_disks(base, "demo")
+    base.sbx("fork", "demo", "try", check=0)
+    base.sbx("stop", "try", check=0)
+    give_disks(base, "try")
+    base.sbx("fork", "try", "again", check=0)
+    since = {inspect(base, name)["staged_since"] for name in ("try", "again")}
+    assert len(since) == 1 and None not in since, "a fork of a fork forgets the first source"
+
+    send(base, first[0], ("f/b.txt", F, "", edit(5, 9).encode()), first[2])
+    for fork in ("try", "again"):
+        said = base.sbx("review", "--list", fork, check=0).stdout
+        assert "  merged       changed  a.txt\n" in said, "the host's change would be overwritten"
+        assert "  plain        changed  b.txt\n" in said, "the apply is a change of the host"
+    base.sbx("apply", "--plain", "-y", "try", check=0)
+    assert (base.work / "a.txt").read_text() == edit(9, text=edit(1, word="host"))
+    said = base.sbx("review", "--list", "again", check=0).stdout
+    assert "c.txt" not in said and "plain        changed  b.txt" not in said, said
+    base.sbx("undo", "try", check=0)
+    assert (base.work / "a.txt").read_text() == edit(1, word="host")
+    assert (base.work / "b.txt").read_text() == edit(9)
+    assert base.sbx("undo", "try", check=1).stderr, "the fork undoes an apply of its source"
+
+
+def test_a_fork_waits_for_no_review_and_no_broken_apply(base):
+    (base.work / "a.txt").write_text("a\n")
+    base.create("demo", base.work, "--staged")
+    stage = base.root / "state/sbx/sandboxes" / inspect(base, "demo")["id"] / "stage"
+    (stage / "undo/1").mkdir(parents=True)
+    with open(stage / "lock", "w", encoding="utf-8") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "or fork of sandbox 'demo' is running" in base.sbx(
+            "fork", "demo", "try", check=1).stderr
+    (stage / "undo/1/journal").write_text("")
+    assert "sbx apply --continue demo" in base.sbx("fork", "demo", "try", check=1).stderr
+    assert ids(base) == [listing(base)["debian"]["id"]]
 
 
 # ---- removed checkpoints ----

@@ -272,7 +272,7 @@ def files_with(folder, text):
                   if p.is_file() and ".aside." not in p.name and text.encode() in p.read_bytes())
 
 
-def test_a_rewind_takes_back_staged_changes_and_forks_have_their_own(own):
+def test_a_rewind_takes_back_staged_changes_and_forks_have_a_copy(own):
     folder = own.make_folder("repo")
     (folder / "a.txt").write_text("one\n")
     (folder / "b.txt").write_text("b\n")
@@ -301,21 +301,34 @@ def test_a_rewind_takes_back_staged_changes_and_forks_have_their_own(own):
     assert review(own, "staged") == at_checkpoint
     assert box.guest(f"cd '{folder}' && cat a.txt b.txt early") == "one\ntwo\nb\nearly"
 
-    own.sbx("fork", "staged", "try", timeout=300)
-    other = Sandbox(own, "try")
-    # the guest removes the staged changes of another sandbox (src/guest/stage/stage.h)
-    assert review(own, "try").startswith("No changes")
-    assert review(own, "staged") == at_checkpoint
-    other.guest(f"cd '{folder}' && echo fork >fork", user="agent")
-    box.guest(f"cd '{folder}' && echo source >source", user="agent")
-    of_fork, of_source = review(own, "try"), review(own, "staged")
-    assert "new      fork\n" in of_fork and "source" not in of_fork
-    assert "new      source\n" in of_source and "fork" not in of_source
-    own.sbx("apply", "--plain", "--yes", "try", timeout=120)
-    assert (folder / "fork").read_text() == "fork\n" and not (folder / "source").exists()
-    assert "new      source\n" in review(own, "staged")
-    for one in (other, box):
+    own.sbx("fork", "staged", "try", "--n", 2, timeout=300)
+    forks = [Sandbox(own, f"try-{i}") for i in (1, 2)]
+    boxes = [*forks, box]
+    for one in boxes:
+        said = review(own, one.name).replace(f"'{one.name}'", "'staged'")
+        assert said == at_checkpoint, "the fork has other changes"
+        one.guest(f"cd '{folder}' && echo {one.name} >{one.name} && echo {one.name} >early",
+                  user="agent")
+    for one in boxes:
+        said = review(own, one.name)
+        assert [other.name for other in boxes if f"new      {other.name}\n" in said] == [one.name]
+    own.sbx("apply", "--plain", "--yes", "try-1", timeout=120)
+    assert (folder / "early").read_text() == "try-1\n" == (folder / "try-1").read_text()
+    assert (folder / "a.txt").read_text() == "one\ntwo\n" and not (folder / "try-2").exists()
+    said = review(own, "try-2")
+    assert "  conflict     changed  early\n" in said and "new      try-2\n" in said, said
+    assert "changed  a.txt" not in said, "it is as in the sandbox"
+    own.sbx("discard", "--yes", "try-2", timeout=300)
+    assert review(own, "try-2").startswith("No changes")
+    assert forks[1].guest(f"cat '{folder}/early'") == "try-1"
+    assert "new      staged\n" in review(own, "staged"), "the discard of a fork reached its source"
+    # a template has no staged changes
+    own.sbx("template", "save", "staged", "kept", timeout=120)
+    late = own.create("late", folder, flags=["--staged", "--template", "kept"])
+    assert review(own, "late").startswith("No changes")
+    for one in (late, *boxes):
         own.sbx("rm", "-f", "--discard", one.name, timeout=60)
+    own.sbx("template", "rm", "-f", "kept", timeout=60)
 
 
 def git(env, folder, *args):

@@ -69,7 +69,7 @@ void form_ports(json_t *list)
 void form_sandbox(json_t *s)
 {
 	static const char *const keys[] = {"disk", "idle_timeout", "ssh_agent", "suspended_at",
-		"suspended_bytes", "template_id", NULL};
+		"suspended_bytes", "staged_since", "template_id", NULL};
 
 	form_fill(s, keys);
 	fill_with(s, "force", json_false());

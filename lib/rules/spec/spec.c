@@ -228,7 +228,7 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       (!wanted->memory || have->memory == wanted->memory) &&
 	       (!wanted->disk || have->disk == wanted->disk) && have->idle_s == wanted->idle_s &&
 	       have->accel == wanted->accel && have->force == wanted->force &&
-	       have->staged == wanted->staged &&
+	       have->staged == wanted->staged && have->staged_since == wanted->staged_since &&
 	       same_workspaces(have->workspaces, have->n_workspaces, wanted->workspaces,
 		       wanted->n_workspaces) &&
 	       same_workspaces(have->mounts, have->n_mounts, wanted->mounts, wanted->n_mounts) &&

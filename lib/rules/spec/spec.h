@@ -43,6 +43,7 @@
 #define SPEC_MAX_IP 45
 #define SPEC_TEMPLATE_ID_LEN 16
 #define SPEC_MAX_IDLE (365u * 24 * 3600)
+#define SPEC_MAX_SINCE (INT64_MAX / 1000000) /* ms that fit into ns */
 #define SPEC_MAX_CPUS 256
 #define SPEC_MIN_MEMORY (256ull << 20)
 #define SPEC_MAX_MEMORY (4ull << 40)
@@ -119,6 +120,9 @@ struct spec {
 	bool force; /* share / or the home itself anyway */
 	/* Writable workspaces are exported read-only; the sandbox changes an overlay. */
 	bool staged;
+	/* Of a fork: it keeps the staged changes of its template's disks. ms since 1970: a host
+	 * file that is newer was changed by the host. 0: the sandbox begins without changes. */
+	uint64_t staged_since;
 	char **hide;
 	size_t n_hide;
 	enum spec_guard guard;

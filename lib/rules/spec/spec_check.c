@@ -286,7 +286,8 @@ static int check_staged(const struct spec *spec, struct err *err)
 	size_t n = 0;
 
 	if (!spec->staged)
-		return 0;
+		return spec->staged_since ? err_set(err, -EINVAL, "staged_since requires staged")
+					  : 0;
 	if (spec->idle_s)
 		return err_set(err, -EINVAL,
 			"staged and idle_timeout are mutually exclusive: a staged sandbox cannot be suspended");

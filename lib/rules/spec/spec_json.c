@@ -292,6 +292,7 @@ static const struct spec_field fields[] = {
 	{"disk", MEMBER(disk), SPEC_MIN_DISK, SPEC_MAX_DISK},
 	{"idle_timeout", MEMBER(idle_s), 0, SPEC_MAX_IDLE},
 	{"generation", MEMBER(generation), 1, INT64_MAX},
+	{"staged_since", MEMBER(staged_since), 1, SPEC_MAX_SINCE},
 	{.name = "accel", .get = get_accel},
 	{.name = "workspaces", .get = get_workspaces},
 	{.name = "mounts", .get = get_mounts},
@@ -449,6 +450,7 @@ json_t *spec_to_json(const struct spec *spec)
 		json_object_set_new(o, "force", json_true());
 	if (spec->staged)
 		json_object_set_new(o, "staged", json_true());
+	set_number(o, "staged_since", spec->staged_since);
 	json_object_set_new(o, "env", env_to_json(spec));
 	set_ssh(o, &spec->ssh);
 	if (spec->clone.host)

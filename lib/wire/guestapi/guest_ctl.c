@@ -32,7 +32,10 @@ static bool is_plain_path(const char *path)
 
 static bool is_mount_valid(const struct guest_mount *m)
 {
-	return !(m->flags & ~GUEST_MOUNT_ALL) && is_plain_path(m->share) && is_plain_path(m->path);
+	bool is_kept_alone = (m->flags & GUEST_MOUNT_KEPT) && !(m->flags & GUEST_MOUNT_STAGED);
+
+	return !(m->flags & ~GUEST_MOUNT_ALL) && !is_kept_alone && is_plain_path(m->share) &&
+	       is_plain_path(m->path);
 }
 
 static bool are_mounts_valid(const struct guest_mounts *mounts)

@@ -58,7 +58,8 @@ enum guest_mount_flag {
 	GUEST_MOUNT_FILE = 2,	/* a single file, not a directory */
 	GUEST_MOUNT_HOME = 4,	/* directories above it that are missing are the agent's */
 	GUEST_MOUNT_STAGED = 8, /* an overlay keeps changes in the guest */
-	GUEST_MOUNT_ALL = 15,
+	GUEST_MOUNT_KEPT = 16,	/* of a fork: with the changes of its source; only with STAGED */
+	GUEST_MOUNT_ALL = 31,
 };
 
 /* Both paths are absolute and plain: no empty, "." or ".." parts, no final slash, not "/". */

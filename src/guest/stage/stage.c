@@ -81,13 +81,13 @@ static bool is_of(const char *id, const char *path)
 	return file_read(file, &text) == 0 && strcmp(text, id) == 0;
 }
 
-static int drop_unwanted(const char *id, const char *path, struct err *err)
+static int drop_unwanted(const char *id, const char *path, bool keep, struct err *err)
 {
 	AUTO_FREE char *dir = stage_path(path, ""), *mark = stage_path(path, "discard");
 	AUTO_FREE char *old = NULL;
 	char random[17];
 
-	if (access(dir, F_OK) < 0 || (is_of(id, path) && access(mark, F_OK) < 0))
+	if (access(dir, F_OK) < 0 || ((keep || is_of(id, path)) && access(mark, F_OK) < 0))
 		return 0;
 	str_random_hex(random, 8);
 	old = xasprintf("%s/%s%s", STAGE_DIR, OLD, random);
@@ -119,8 +119,11 @@ static int make_upper(const char *upper, const char *lower, struct err *err)
 	return 0;
 }
 
-static int make_disk(const char *id, const char *path, const char *lower, struct err *err)
+static int make_disk(
+	const char *id, const struct guest_mount *w, const char *lower, struct err *err)
 {
+	bool keep = w->flags & GUEST_MOUNT_KEPT;
+	const char *path = w->path;
 	AUTO_FREE char *dir = stage_path(path, ""), *upper = stage_path(path, "u");
 	AUTO_FREE char *work = stage_path(path, "w"), *file = stage_path(path, "id");
 	int r = file_make_parents(dir, err);
@@ -130,7 +133,7 @@ static int make_disk(const char *id, const char *path, const char *lower, struct
 	if (r == 0 && chmod(STAGE_DIR, 0700) < 0)
 		r = err_errno(err, -errno, "cannot close " STAGE_DIR);
 	if (r == 0)
-		r = drop_unwanted(id, path, err);
+		r = drop_unwanted(id, path, keep, err);
 	if (r == 0)
 		r = make_dir(dir, 0700, err);
 	if (r == 0)
@@ -198,7 +201,7 @@ int stage_mount(
 	int r = make_mount_points(w->path, err);
 
 	if (r == 0)
-		r = make_disk(id, w->path, share, err);
+		r = make_disk(id, w, share, err);
 	if (r < 0)
 		return r;
 	if (mount(share, lower, NULL, MS_BIND, NULL) < 0)

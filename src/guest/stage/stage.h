@@ -6,7 +6,8 @@
  *          the upper one is in STAGE_DIR on the root disk, in a directory named by a hash of the
  *          workspace's path. The overlay is mounted where only root can enter and bound at the path
  *          of the workspace. Changes of another sandbox (a template was saved from it) and changes
- *          that `sbx discard` marked are removed before the mount, by a child.
+ *          that `sbx discard` marked are removed before the mount, by a child. A fork keeps the
+ *          changes of its source (GUEST_MOUNT_KEPT).
  *          No xino: with it a directory with a hidden name cannot be listed.
  * Trust    Runs in the guest as root. The host relies on none of it: its export is read-only.
  * Owns     The mounts and the directories.

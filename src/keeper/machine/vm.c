@@ -199,13 +199,14 @@ size_t start_fill_mounts(const struct keeper *k, struct guest_mount mounts[SPEC_
 		bool home = i >= k->spec.n_workspaces;
 		bool staged = k->spec.staged && !home && !w->ro;
 
-		mounts[i] =
-			(struct guest_mount){.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
-								(w->file ? GUEST_MOUNT_FILE : 0) |
-								(home ? GUEST_MOUNT_HOME : 0) |
-								(staged ? GUEST_MOUNT_STAGED : 0)),
-				.share = w->guest,
-				.path = w->guest};
+		mounts[i] = (struct guest_mount){
+			.flags = (uint8_t)((w->ro ? GUEST_MOUNT_RO : 0) |
+					   (w->file ? GUEST_MOUNT_FILE : 0) |
+					   (home ? GUEST_MOUNT_HOME : 0) |
+					   (staged ? GUEST_MOUNT_STAGED : 0) |
+					   (staged && k->spec.staged_since ? GUEST_MOUNT_KEPT : 0)),
+			.share = w->guest,
+			.path = w->guest};
 	}
 	return k->spec.n_workspaces + k->spec.n_mounts;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/client/api/policy_api.h"
@@ -15,6 +16,7 @@
 #include "src/sbx/clone/clone.h"
 #include "src/sbx/disk/disk.h"
 #include "src/sbx/session/session.h"
+#include "src/sbx/stage/stage.h"
 
 #define MAX_FORKS 16
 #define MAX_RULES 64 /* of one create */
@@ -31,8 +33,8 @@ static const struct opt_def opts[] = {
 static json_t *make_spec(const json_t *source)
 {
 	static const char *const keys[] = {"agent", "template", "cpus", "memory", "disk", "accel",
-		"idle_timeout", "workspaces", "mounts", "only", "force", "staged", "hide", "guard",
-		"guard_except", "env", "ssh_agent", "clone"};
+		"idle_timeout", "workspaces", "mounts", "only", "force", "staged", "staged_since",
+		"hide", "guard", "guard_except", "env", "ssh_agent", "clone"};
 	json_t *body = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -41,6 +43,9 @@ static json_t *make_spec(const json_t *source)
 		if (v && !json_is_null(v))
 			json_object_set(body, keys[i], v);
 	}
+	if (json_is_true(json_object_get(source, "staged")) &&
+		!json_object_get(body, "staged_since"))
+		json_object_set(body, "staged_since", json_object_get(source, "created_at"));
 	/* No snapshot of the template is created for it. */
 	json_object_set_new(body, "cold", json_true());
 	return body;
@@ -163,14 +168,15 @@ static int create_forks(
 {
 	for (uint64_t i = 1; i <= (n ? n : 1); i++) {
 		AUTO_FREE char *one = fork_name(name, n, i);
-		AUTO_JSON json_t *body = json_deep_copy(spec);
+		AUTO_JSON json_t *body = json_deep_copy(spec), *fork = NULL;
 		int r;
 
 		json_object_set_new(body, "name", json_string(one));
-		r = sandbox_create(body, NULL, p);
+		r = sandbox_create(body, &fork, p);
 		if (r < 0)
 			return r;
 		clone_fork(source, one);
+		stage_fork(source, fork);
 		renew_keys(one);
 		printf("Created sandbox '%s' from '%s'\n", one, api_str(source, "name"));
 		(void)fflush(stdout);
@@ -205,12 +211,15 @@ static int fork_sandbox(const char *ref, const char *name, uint64_t n, struct pr
 {
 	AUTO_JSON json_t *source = NULL, *spec = NULL;
 	json_t *rules = json_array();
+	AUTO_CLOSE int lock = -1;
 	int r = sandbox_get(ref, &source, p);
 
 	if (r == 0)
 		r = check_names(name, n, p);
 	if (r == 0)
 		r = copy_rules(api_str(source, "name"), rules, p);
+	if (r == 0)
+		r = stage_begin_fork(source, &lock, p);
 	spec = make_spec(source);
 	if (json_array_size(rules))
 		json_object_set(spec, "rules", rules);

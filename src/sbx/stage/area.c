@@ -86,7 +86,7 @@ static int open_dir(struct area *a, struct problem *p)
 	a->lock = file_lock(lock, LOCK_MS, &p->err);
 	if (a->lock == -EBUSY)
 		return err_set(&p->err, -EBUSY,
-			"another review, apply or undo of sandbox '%s' is running", a->name);
+			"another review, apply, undo or fork of sandbox '%s' is running", a->name);
 	known = area_path(a, "known");
 	return a->lock < 0 ? a->lock : known_load(&a->known, known, &p->err);
 }
@@ -201,6 +201,13 @@ int area_bundle(const struct area *a, struct bundle *ret, struct problem *p)
 	return r < 0 ? problem_hint(p, r, "sbx review %s", a->name) : 0;
 }
 
+long long area_since(const struct area *a)
+{
+	long long since = api_int(a->sandbox, "staged_since"); /* of a fork */
+
+	return since ? since : api_int(a->sandbox, "created_at");
+}
+
 static bool runs_on_host(void *list, const char *path)
 {
 	struct autorun_match m;
@@ -215,7 +222,7 @@ static struct plan_input make_input(
 {
 	return (struct plan_input){.bundle = b,
 		.roots = a->roots,
-		.base_ns = api_int(a->sandbox, "created_at") * 1000000,
+		.base_ns = area_since(a) * 1000000,
 		.known = &a->known,
 		.hide = a->hide,
 		.n_hide = a->n_hide,

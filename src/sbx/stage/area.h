@@ -62,6 +62,8 @@ int area_count(const struct area *a, const struct bundle *b, size_t *ret_n, size
 /* The path of a step for people: relative with one workspace, else absolute. The caller frees it.
  * Cleaned for a terminal. */
 char *area_show_path(const struct area *a, size_t ws, const char *path);
+/* ms since 1970: a host file that is newer was changed by the host. */
+long long area_since(const struct area *a);
 /* The content of a file of the host, at most PLAN_HUGE bytes. */
 int area_load_host(
 	const struct area *a, const struct plan_step *s, char **ret, size_t *ret_n) MUST_CHECK;

@@ -21,6 +21,11 @@ int stage_may_remove(const json_t *sandbox, bool ask, struct problem *p) MUST_CH
  * -EBUSY if an apply was not finished. *ret_lock: no review or apply starts until the caller closes
  * it; -1 if the sandbox is not staged. */
 int stage_begin_rewind(const json_t *sandbox, int *ret_lock, struct problem *p) MUST_CHECK;
+/* Before a fork. -EBUSY if an apply was not finished. *ret_lock: as above, so that what the host
+ * knows is of the time of the disks. */
+int stage_begin_fork(const json_t *sandbox, int *ret_lock, struct problem *p) MUST_CHECK;
+/* A fork exists: it knows which contents the applies of its source have left in the workspace. */
+void stage_fork(const json_t *sandbox, const json_t *fork);
 /* A line at the end of a session; on a terminal also without changes. */
 void stage_note(const json_t *sandbox);
 

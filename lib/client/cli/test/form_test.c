@@ -82,7 +82,7 @@ static void a_sandbox_has_all_keys_and_no_zero_that_means_none(void **state)
 		      "\"idle_timeout\":null,"
 		      "\"keeper_pid\":7,\"mounts\":[],\"only\":[],\"ports\":[{\"ephemeral\":false,"
 		      "\"host_port\":null,\"reason\":null}],\"qemu_pid\":null,\"ssh_agent\":null,"
-		      "\"staged\":false,"
+		      "\"staged\":false,\"staged_since\":null,"
 		      "\"suspended_at\":null,\"suspended_bytes\":null,\"template_id\":null}");
 }
 

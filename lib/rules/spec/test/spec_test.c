@@ -137,12 +137,15 @@ static void staged_survives(void **state)
 	static const char json[] =
 		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[{\"host\":\"/a\",\"guest\":"
 		"\"/a\",\"ro\":false,\"file\":false},{\"host\":\"/ab\",\"guest\":\"/ab\",\"ro\":"
-		"true,\"file\":false}],\"hide\":[],\"staged\":true,\"env\":{}}";
-	AUTO_SPEC struct spec a = {0}, b = {0};
+		"true,\"file\":false}],\"hide\":[],\"staged\":true,\"staged_since\":7,\"env\":{}}";
+	AUTO_SPEC struct spec a = {0}, b = {0}, c = {0};
 
 	read_and_copy(json, &a, &b);
 	b.staged = false;
 	assert_false(spec_matches(&a, &b));
+	spec_copy(&a, &c);
+	c.staged_since = 8;
+	assert_false(spec_matches(&a, &c));
 }
 
 static void staged_needs_one_writable_directory_without_others_in_it(void **state)
@@ -151,6 +154,8 @@ static void staged_needs_one_writable_directory_without_others_in_it(void **stat
 		const char *json, *says;
 	} rows[] = {
 		{"{\"name\":\"ab\",\"staged\":1}", "staged must be"},
+		{"{\"name\":\"ab\",\"staged_since\":7}", "staged_since requires staged"},
+		{"{\"name\":\"ab\",\"staged_since\":-7}", "staged_since must be"},
 		{"{\"name\":\"ab\",\"staged\":true}", "requires a writable workspace"},
 		{"{\"name\":\"ab\",\"staged\":true,\"workspaces\":[{\"host\":\"/a\",\"ro\":true}]}",
 			"requires a writable workspace"},

@@ -9,7 +9,7 @@
 
 static struct guest_mount some_mounts[] = {
 	{.flags = 0, .share = (char *)"/home/u/p", .path = (char *)"/home/u/p"},
-	{.flags = 15, .share = (char *)"/home/u/f", .path = (char *)"/etc/f"},
+	{.flags = 31, .share = (char *)"/home/u/f", .path = (char *)"/etc/f"},
 };
 static char *some_env[] = {(char *)"A=1", (char *)"B=2"};
 
@@ -46,7 +46,7 @@ static void test_setup_round_trip(void **state)
 	assert_string_equal(out.machine_id, in.machine_id);
 	assert_string_equal(out.workdir, "/home/u/p");
 	assert_int_equal(out.mounts.n, 2);
-	assert_int_equal(out.mounts.v[1].flags, 15);
+	assert_int_equal(out.mounts.v[1].flags, 31);
 	assert_string_equal(out.mounts.v[1].share, "/home/u/f");
 	assert_string_equal(out.mounts.v[1].path, "/etc/f");
 	assert_int_equal(out.n_env, 2);
@@ -85,7 +85,9 @@ static void test_setup_refused(void **state)
 	some_env[0] = (char *)"NAME";
 	expect_refused(some_setup());
 	some_env[0] = (char *)"A=1";
-	some_mounts[0].flags = 16;
+	some_mounts[0].flags = 32;
+	expect_refused(some_setup());
+	some_mounts[0].flags = GUEST_MOUNT_KEPT; /* of no overlay */
 	expect_refused(some_setup());
 	some_mounts[0].flags = 0;
 	some_mounts[0].path = (char *)"/a/../b";

@@ -23,8 +23,7 @@ void bases_done(struct bases *b)
 static struct clone_tree *tree_of(struct bases *b, size_t ws)
 {
 	if (!b->tried[ws])
-		b->trees[ws] = clone_tree_open(
-			b->a->host[ws], b->a->id, api_int(b->a->sandbox, "created_at"));
+		b->trees[ws] = clone_tree_open(b->a->host[ws], b->a->id, area_since(b->a));
 	b->tried[ws] = true;
 	return b->trees[ws];
 }
