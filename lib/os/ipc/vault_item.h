@@ -29,7 +29,7 @@
 #define VAULT_MAX_TOKEN 16384 /* what STORE may keep */
 #define VAULT_MAX_TOKENS 64   /* of one sandbox */
 #define VAULT_STORE_PER_S 4   /* of one sandbox, after VAULT_MAX_TOKENS in a row */
-#define VAULT_MAX_SANDBOXES 1024
+#define VAULT_MAX_SANDBOXES 4096
 #define VAULT_MAX_REFRESH_S (30U * 86400)
 
 enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };

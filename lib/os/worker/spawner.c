@@ -16,13 +16,14 @@
 
 /* Children of this spawner that were not reaped. */
 static pid_t children[SPAWNER_MAX_CHILDREN];
+static size_t n_places; /* of children that were ever used */
 /* Those of them that the current question has started. */
 static pid_t latest[2];
 static size_t n_latest;
 
 static pid_t *find_child(pid_t pid)
 {
-	for (size_t i = 0; i < SPAWNER_MAX_CHILDREN; i++)
+	for (size_t i = 0; i < n_places; i++)
 		if (children[i] == pid)
 			return &children[i];
 	return NULL;
@@ -32,6 +33,8 @@ int spawner_keep(pid_t pid, struct err *err)
 {
 	pid_t *place = find_child(0);
 
+	if (!place && n_places < SPAWNER_MAX_CHILDREN)
+		place = &children[n_places++];
 	if (!place)
 		return err_set(err, -EAGAIN, "%d child processes are already running",
 			SPAWNER_MAX_CHILDREN);

@@ -24,7 +24,7 @@
 #include "worker.h"
 
 /* sbxd has a keeper for each of 1,024 sandboxes. */
-#define SPAWNER_MAX_CHILDREN 1152
+#define SPAWNER_MAX_CHILDREN 4224
 
 struct spawner_program {
 	enum jail_profile profile;

@@ -197,10 +197,24 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.choices = "true|false",
 		.help = "whether a snapshot is created in the background after a template was "
 			"booted with new values of CPUs and memory; later starts restore it instead of booting"},
+	[SETTINGS_DAEMON_SANDBOXES] = {.name = "daemon.max-sandboxes",
+		.type = SETTINGS_NUMBER,
+		.standard = "1024",
+		.min = 1,
+		.max = 4096,
+		.help = "maximum number of running sandboxes, including the VMs of the "
+			"pool; 0: 4096"},
+	[SETTINGS_DAEMON_CONNECTIONS] = {.name = "daemon.max-connections",
+		.type = SETTINGS_NUMBER,
+		.standard = "256",
+		.min = 16,
+		.max = 4096,
+		.help = "maximum number of connections to sbxd: one for each running sbx command; "
+			"0: 4096"},
 	[SETTINGS_POOL_SIZE] = {.name = "pool.size",
 		.type = SETTINGS_NUMBER,
 		.standard = "0",
-		.max = 16,
+		.max = 256,
 		.help = "number of started VMs that wait for a new sandbox with vm.cpus and "
 			"vm.memory; 0 disables it"},
 	[SETTINGS_POOL_TEMPLATE] = {.name = "pool.template",

@@ -50,18 +50,18 @@ static void send_list(struct sbxd *d, struct conn *c)
 
 static void wait_list(struct sbxd *d, struct conn *c, bool late)
 {
-	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
-		if (keeper_is_owned(&d->keepers->slot[i]) &&
-			keeper_is_pending(&d->keepers->slot[i]))
+	for (size_t i = 0; !late && i < d->keepers->n_slots; i++)
+		if (keeper_is_owned(d->keepers->slot[i]) &&
+			keeper_is_pending(d->keepers->slot[i]))
 			return;
 	send_list(d, c);
 }
 
 void api_list(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (keeper_is_owned(&d->keepers->slot[i]))
-			keeper_freshen(&d->keepers->slot[i]);
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		if (keeper_is_owned(d->keepers->slot[i]))
+			keeper_freshen(d->keepers->slot[i]);
 	conn_wait(d, c, wait_list, "", KEEPER_PATIENCE_MS);
 	wait_list(d, c, false);
 }

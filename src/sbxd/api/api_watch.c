@@ -73,8 +73,8 @@ void api_watch(struct sbxd *d, struct conn *c, const struct api_request *req)
 /* A watcher whose snapshot has not reached this name yet gets it with the snapshot. */
 static void publish_line(struct sbxd *d, const char *line, const char *name, bool always)
 {
-	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns->slot[i];
+	for (size_t i = 0; i < d->conns->n_slots; i++) {
+		struct conn *c = d->conns->slot[i];
 
 		if (c->state == CONN_WATCHING &&
 			(always || c->live || strcmp(name, c->cursor) <= 0))

@@ -8,8 +8,8 @@ static json_t *list_not_taken(struct sbxd *d, uint64_t number)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		const struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		const struct keeper *k = d->keepers->slot[i];
 		const char *why = reload_why_not(k, number);
 		AUTO_ROW struct store_row row = {0};
 		json_t *o;
@@ -28,8 +28,10 @@ static void wait_reload(struct sbxd *d, struct conn *c, bool late)
 {
 	json_t *answer;
 
-	for (size_t i = 0; !late && i < KEEPER_MAX; i++)
-		if (reload_is_pending(&d->keepers->slot[i], c->later.number))
+	/* A keeper that has answered or exited is never pending for this number again, so each is
+	 * looked at once, no matter how often this function is called. */
+	for (; !late && c->later.at < d->keepers->n_slots; c->later.at++)
+		if (reload_is_pending(d->keepers->slot[c->later.at], c->later.number))
 			return;
 	answer = c->later.answer;
 	c->later.answer = NULL;
@@ -42,6 +44,7 @@ void reload_reply(struct sbxd *d, struct conn *c, int status, json_t *answer, co
 	c->later.answer = answer;
 	c->later.status = status;
 	c->later.number = reload_start(d, id);
+	c->later.at = 0;
 	conn_wait(d, c, wait_reload, "", RELOAD_MS);
 	wait_reload(d, c, false);
 }

@@ -12,6 +12,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/rules/settings/settings.h"
 
 #define CONN_IN_BYTES 16384
 #define CONN_IDLE_MS 300000
@@ -21,18 +22,16 @@
 void conns_init(struct conns *cs, const struct conn_ops *ops)
 {
 	*cs = (struct conns){.ops = ops};
-	for (size_t i = 0; i < CONN_MAX; i++)
-		cs->slot[i].fd = cs->slot[i].passed_fd = -1;
 }
 
-static uint32_t index_of(struct sbxd *d, const struct conn *c)
+static struct loop_key key_of(const struct conn *c, enum sbxd_ev kind)
 {
-	return (uint32_t)(c - d->conns->slot);
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = c->idx};
 }
 
-static struct loop_key key_of(struct sbxd *d, const struct conn *c, enum sbxd_ev kind)
+static void reset_slot(struct conn *c, uint32_t idx, uint32_t gen)
 {
-	return (struct loop_key){.kind = (uint8_t)kind, .gen = c->gen, .idx = index_of(d, c)};
+	*c = (struct conn){.idx = idx, .gen = gen, .fd = -1, .passed_fd = -1};
 }
 
 static void watch_events(struct sbxd *d, struct conn *c, uint32_t events)
@@ -40,13 +39,13 @@ static void watch_events(struct sbxd *d, struct conn *c, uint32_t events)
 	if (c->armed == events)
 		return;
 	c->armed = events;
-	if (loop_mod(&d->loop, c->fd, events, key_of(d, c, SBXD_EV_CONN)) < 0)
+	if (loop_mod(&d->loop, c->fd, events, key_of(c, SBXD_EV_CONN)) < 0)
 		log_error("cannot watch a connection");
 }
 
 static void set_timer(struct sbxd *d, struct conn *c, uint64_t ms)
 {
-	loop_timer_set(&d->loop, &c->timer, clock_mono_ms() + ms, key_of(d, c, SBXD_EV_CONN_TIMER));
+	loop_timer_set(&d->loop, &c->timer, clock_mono_ms() + ms, key_of(c, SBXD_EV_CONN_TIMER));
 }
 
 void conn_close(struct sbxd *d, struct conn *c)
@@ -68,7 +67,8 @@ void conn_close(struct sbxd *d, struct conn *c)
 	api_http_done(&c->http);
 	free(c->out);
 	json_decref(c->later.answer);
-	*c = (struct conn){.fd = -1, .passed_fd = -1, .gen = (c->gen + 1) & 0xffffff};
+	reset_slot(c, c->idx, (c->gen + 1) & 0xffffff);
+	d->conns->n_used--;
 	/* Last: it may wake other connections, and this one is already closed. */
 	if (loss)
 		loss(d, id);
@@ -82,8 +82,11 @@ void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id)
 
 void conns_done(struct sbxd *d)
 {
-	for (size_t i = 0; i < CONN_MAX; i++)
-		conn_close(d, &d->conns->slot[i]);
+	for (size_t i = 0; i < d->conns->n_slots; i++) {
+		conn_close(d, d->conns->slot[i]);
+		free(d->conns->slot[i]);
+	}
+	d->conns->n_slots = 0;
 }
 
 size_t conn_unsent(const struct conn *c)
@@ -218,8 +221,8 @@ bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes)
 
 void conns_wake(struct sbxd *d, const char *id)
 {
-	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns->slot[i];
+	for (size_t i = 0; i < d->conns->n_slots; i++) {
+		struct conn *c = d->conns->slot[i];
 
 		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->wait &&
 			(!id || !c->wait_id[0] || strcmp(c->wait_id, id) == 0))
@@ -229,8 +232,8 @@ void conns_wake(struct sbxd *d, const char *id)
 
 struct conn *conns_find_asker(struct sbxd *d, const char *id, uint32_t ask_id)
 {
-	for (size_t i = 0; ask_id && i < CONN_MAX; i++) {
-		struct conn *c = &d->conns->slot[i];
+	for (size_t i = 0; ask_id && i < d->conns->n_slots; i++) {
+		struct conn *c = d->conns->slot[i];
 
 		if ((c->state == CONN_WAITING || c->state == CONN_HANDED) && c->ask_id == ask_id &&
 			strcmp(c->wait_id, id) == 0)
@@ -323,9 +326,10 @@ static void on_watcher(struct sbxd *d, struct conn *c, uint32_t events)
 
 static struct conn *find_conn(struct sbxd *d, struct loop_key key)
 {
-	struct conn *c = &d->conns->slot[key.idx];
+	struct conn *c;
 
-	assert(key.idx < CONN_MAX);
+	assert(key.idx < d->conns->n_slots);
+	c = d->conns->slot[key.idx];
 	return c->state != CONN_FREE && c->gen == key.gen ? c : NULL;
 }
 
@@ -388,12 +392,32 @@ static void turn_away(int fd, int status, const char *code, const char *why)
 	(void)!send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static struct conn *free_slot(struct sbxd *d)
+static size_t most_conns(void)
 {
-	for (size_t i = 0; i < CONN_MAX; i++)
-		if (d->conns->slot[i].state == CONN_FREE)
-			return &d->conns->slot[i];
-	return NULL;
+	AUTO_SETTINGS struct settings set = {0};
+	size_t max;
+
+	if (settings_load(&set, NULL) < 0)
+		settings_done(&set); /* then the default */
+	max = (size_t)settings_get_u64(&set, SETTINGS_DAEMON_CONNECTIONS);
+	return max ? max : CONN_MAX;
+}
+
+static struct conn *free_slot(struct conns *cs)
+{
+	struct conn *c;
+
+	if (cs->n_used >= CONN_FEW && cs->n_used >= most_conns())
+		return NULL;
+	for (size_t i = 0; i < cs->n_slots; i++)
+		if (cs->slot[i]->state == CONN_FREE)
+			return cs->slot[i];
+	if (cs->n_slots == CONN_MAX)
+		return NULL;
+	c = xcalloc(1, sizeof(*c));
+	reset_slot(c, (uint32_t)cs->n_slots, 0);
+	cs->slot[cs->n_slots++] = c;
+	return c;
 }
 
 /* False if there is none. */
@@ -409,18 +433,20 @@ static bool accept_one(struct sbxd *d)
 		turn_away(fd, 403, "forbidden", "permission denied: sbxd is owned by another user");
 		return true;
 	}
-	c = free_slot(d);
+	c = free_slot(d->conns);
 	if (!c) {
-		turn_away(fd, 503, "busy", "too many connections");
+		turn_away(fd, 503, "busy",
+			"too many connections: see the setting daemon.max-connections");
 		return true;
 	}
 	c->fd = fd;
-	if (loop_add(&d->loop, fd, EPOLLIN, key_of(d, c, SBXD_EV_CONN)) < 0) {
+	if (loop_add(&d->loop, fd, EPOLLIN, key_of(c, SBXD_EV_CONN)) < 0) {
 		c->fd = -1;
 		return true;
 	}
 	(void)TAKE_FD(fd);
 	c->armed = EPOLLIN;
+	d->conns->n_used++;
 	bufq_init(&c->in, CONN_IN_BYTES);
 	start_reading(d, c);
 	return true;
@@ -439,8 +465,8 @@ void conns_accept_rest(struct sbxd *d)
 
 bool conns_owe(const struct sbxd *d)
 {
-	for (size_t i = 0; i < CONN_MAX; i++) {
-		const struct conn *c = &d->conns->slot[i];
+	for (size_t i = 0; i < d->conns->n_slots; i++) {
+		const struct conn *c = d->conns->slot[i];
 
 		/* A new connection is about to send a request; a connection after its reply may
 		 * stay idle forever. */

@@ -10,7 +10,7 @@
  *          effect without a reply sets conn_on_loss.
  * Trust    Input: clients of the same uid. Another uid gets 403, and nothing is read from it.
  * Owns     Its fd, its request and its unsent bytes.
- * Limits   CONN_MAX connections; CONN_MAX_QUEUE unsent bytes for a watcher, then it is dropped.
+ * Limits   daemon.max-connections, CONN_MAX; CONN_MAX_QUEUE unsent bytes for a watcher.
  * See      tests/api
  */
 #pragma once
@@ -20,7 +20,8 @@
 #include "lib/wire/http/api_http.h"
 #include "lib/rules/spec/spec.h"
 
-#define CONN_MAX 256
+#define CONN_MAX 4096
+#define CONN_FEW 16 /* that are accepted without a look at the setting, which is at least this */
 #define CONN_MAX_QUEUE (4u << 20)
 
 struct json_t;
@@ -47,7 +48,7 @@ enum conn_state {
 
 struct conn {
 	enum conn_state state;
-	uint32_t gen;
+	uint32_t idx, gen;
 	int fd;
 	int passed_fd; /* passed with the request, -1: none; a second one is rejected */
 	bool too_many_fds;
@@ -70,6 +71,7 @@ struct conn {
 		struct json_t *answer; /* see src/sbxd/api/reload_reply.h */
 		int status;
 		uint64_t number;
+		size_t at; /* keepers before this one have answered */
 	} later;
 
 	conn_loss_fn *loss; /* NULL: none */
@@ -82,7 +84,8 @@ struct conn {
 
 struct conns {
 	const struct conn_ops *ops;
-	struct conn slot[CONN_MAX];
+	struct conn *slot[CONN_MAX]; /* n_slots of them exist, until sbxd exits */
+	size_t n_slots, n_used;
 	uint32_t n_watching;
 	uint64_t seq; /* of changes, for watchers */
 };

@@ -52,8 +52,8 @@ void autosave_look_all(struct sbxd *d)
 {
 	uint64_t every = every_ms();
 
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		look_at(d, &d->keepers->slot[i], every);
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		look_at(d, d->keepers->slot[i], every);
 }
 
 /* ---- one sandbox ---- */

@@ -110,8 +110,10 @@ int keeper_spawn_pooled(
 {
 	AUTO_FREE char *dir = NULL;
 	struct keeper *k;
-	int r = keeper_make_folders(spec, &dir, err);
+	int r = keeper_check_room(d, err);
 
+	if (r == 0)
+		r = keeper_make_folders(spec, &dir, err);
 	if (r < 0)
 		return r;
 	k = keeper_new(d, spec->id);
@@ -133,7 +135,9 @@ int keeper_spawn(struct sbxd *d, const struct spec *spec, bool cold, struct err 
 		return err_set(err, -EBUSY,
 			"the previous sbx-keeper of %s is still running: try again later",
 			spec->name);
-	r = keeper_make_folders(spec, &dir, err);
+	r = keeper_check_room(d, err);
+	if (r == 0)
+		r = keeper_make_folders(spec, &dir, err);
 	/* Before the process, so that a crash right after is handled at the next start. */
 	if (r == 0)
 		r = store_stamp(d->store, spec->id, STORE_STARTED, clock_wall_ms(), "", err);

@@ -4,19 +4,19 @@
 #include "keepers_internal.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "src/sbxd/hands/hands.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "lib/rules/settings/settings.h"
 
 void keepers_init(struct keepers *ks, const struct keeper_ops *ops)
 {
 	*ks = (struct keepers){.ops = ops};
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
+	for (size_t i = 0; i < KEEPER_MAX; i++)
 		ks->bucket[i] = -1;
-		ks->slot[i].sock = ks->slot[i].pidfd = ks->slot[i].qemu_pidfd = -1;
-	}
 }
 
 static uint32_t bucket_of(const char *id)
@@ -28,21 +28,17 @@ static uint32_t bucket_of(const char *id)
 	return h % KEEPER_MAX;
 }
 
-static uint32_t index_of(struct sbxd *d, const struct keeper *k)
-{
-	return (uint32_t)(k - d->keepers->slot);
-}
-
 struct loop_key keeper_key(struct sbxd *d, const struct keeper *k, enum sbxd_ev kind)
 {
-	return (struct loop_key){.kind = (uint8_t)kind, .gen = k->gen, .idx = index_of(d, k)};
+	return (struct loop_key){.kind = (uint8_t)kind, .gen = k->gen, .idx = k->idx};
 }
 
 struct keeper *keeper_at(struct sbxd *d, struct loop_key key)
 {
-	struct keeper *k = &d->keepers->slot[key.idx];
+	struct keeper *k;
 
-	assert(key.idx < KEEPER_MAX);
+	assert(key.idx < d->keepers->n_slots);
+	k = d->keepers->slot[key.idx];
 	return k->used && k->gen == key.gen ? k : NULL;
 }
 
@@ -50,9 +46,9 @@ struct keeper *keeper_find_any(struct sbxd *d, const char *id)
 {
 	int32_t i = d->keepers->bucket[bucket_of(id)];
 
-	while (i >= 0 && strcmp(d->keepers->slot[i].id, id) != 0)
-		i = d->keepers->slot[i].next;
-	return i >= 0 ? &d->keepers->slot[i] : NULL;
+	while (i >= 0 && strcmp(d->keepers->slot[i]->id, id) != 0)
+		i = d->keepers->slot[i]->next;
+	return i >= 0 ? d->keepers->slot[i] : NULL;
 }
 
 bool keeper_is_pooled(const struct keeper *k)
@@ -67,24 +63,59 @@ struct keeper *keeper_find(struct sbxd *d, const char *id)
 	return k && keeper_is_pooled(k) ? NULL : k;
 }
 
+static void reset_slot(struct keeper *k, uint32_t idx, uint32_t gen)
+{
+	*k = (struct keeper){.idx = idx, .gen = gen, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
+}
+
+static struct keeper *free_slot(struct keepers *ks)
+{
+	struct keeper *k;
+
+	for (size_t i = 0; i < ks->n_slots; i++)
+		if (!ks->slot[i]->used)
+			return ks->slot[i];
+	if (ks->n_slots == KEEPER_MAX)
+		return NULL;
+	k = xcalloc(1, sizeof(*k));
+	reset_slot(k, (uint32_t)ks->n_slots, 0);
+	ks->slot[ks->n_slots++] = k;
+	return k;
+}
+
 struct keeper *keeper_new(struct sbxd *d, const char *id)
 {
 	struct keepers *ks = d->keepers;
+	struct keeper *k = free_slot(ks);
+	uint32_t b = bucket_of(id);
 
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &ks->slot[i];
-		uint32_t b = bucket_of(id);
+	if (!k)
+		return NULL;
+	k->used = true;
+	(void)snprintf(k->id, sizeof(k->id), "%s", id);
+	k->born_ms = k->last_word_ms = clock_mono_ms();
+	k->next = ks->bucket[b];
+	ks->bucket[b] = (int32_t)k->idx;
+	return k;
+}
 
-		if (k->used)
-			continue;
-		k->used = true;
-		(void)snprintf(k->id, sizeof(k->id), "%s", id);
-		k->born_ms = k->last_word_ms = clock_mono_ms();
-		k->next = ks->bucket[b];
-		ks->bucket[b] = (int32_t)i;
-		return k;
-	}
-	return NULL;
+int keeper_check_room(struct sbxd *d, struct err *err)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	size_t n = 0, max;
+
+	if (settings_load(&set, err) < 0)
+		return -EINVAL;
+	max = (size_t)settings_get_u64(&set, SETTINGS_DAEMON_SANDBOXES);
+	max = max ? max : KEEPER_MAX;
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		n += d->keepers->slot[i]->used;
+	if (n < max)
+		return 0;
+	return err_set(err, -EBUSY,
+		"%zu VMs are running, and daemon.max-sandboxes is %zu: run 'sbx stop SANDBOX', or "
+		"'sbx settings set daemon.max-sandboxes %zu'",
+		n, max, MIN(2 * max, (size_t)KEEPER_MAX));
 }
 
 void keeper_close_channel(struct sbxd *d, struct keeper *k)
@@ -98,8 +129,8 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 {
 	int32_t *link = &d->keepers->bucket[bucket_of(k->id)];
 
-	while (*link != (int32_t)index_of(d, k))
-		link = &d->keepers->slot[*link].next;
+	while (*link != (int32_t)k->idx)
+		link = &d->keepers->slot[*link]->next;
 	*link = k->next;
 	keeper_close_channel(d, k);
 	if (k->pidfd >= 0)
@@ -110,15 +141,17 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 	loop_timer_clear(&d->loop, &k->autosave.timer);
 	free(k->ports);
 	hands_sweep(); /* processes that a killed keeper left behind */
-	*k = (struct keeper){
-		.gen = (k->gen + 1) & 0xffffff, .sock = -1, .pidfd = -1, .qemu_pidfd = -1};
+	reset_slot(k, k->idx, (k->gen + 1) & 0xffffff);
 }
 
 void keepers_done(struct sbxd *d)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers->slot[i].used)
-			keeper_free(d, &d->keepers->slot[i]);
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		if (d->keepers->slot[i]->used)
+			keeper_free(d, d->keepers->slot[i]);
+		free(d->keepers->slot[i]);
+	}
+	d->keepers->n_slots = 0;
 }
 
 int keeper_watch_exit(struct sbxd *d, struct keeper *k)

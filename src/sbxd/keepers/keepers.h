@@ -11,7 +11,8 @@
  * Trust    Keepers run as the same user but may be compromised: the sender of an invalid message is
  *          killed.
  * Owns     The channel and the pidfds. Keepers keep running when sbxd exits.
- * Limits   KEEPER_MAX.
+ * Limits   The setting daemon.max-sandboxes, at most KEEPER_MAX. Running keepers that sbxd finds
+ *          again are always adopted.
  * See      lib/os/ipc/keeper_chan.h, tests/rigs/hostile/hostile_keeper.c
  */
 #pragma once
@@ -28,7 +29,7 @@
 
 struct keeper {
 	bool used;
-	uint32_t gen;
+	uint32_t idx, gen;
 	int32_t next; /* in its bucket, -1: last */
 	char id[SPEC_ID_LEN + 1];
 	int sock, pidfd, qemu_pidfd;
@@ -82,7 +83,8 @@ struct keeper_ops {
 
 struct keepers {
 	const struct keeper_ops *ops;
-	struct keeper slot[KEEPER_MAX];
+	struct keeper *slot[KEEPER_MAX]; /* n_slots of them exist, until sbxd exits */
+	size_t n_slots;
 	int32_t bucket[KEEPER_MAX];
 	uint32_t next_ask;
 	uint64_t n_reloads;

@@ -74,7 +74,7 @@ static size_t read_wish(struct spec *spec)
 	if (!spec->template_id[0] ||
 		spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel) < 0)
 		return 0;
-	return MIN(n, (uint64_t)POOL_MAX);
+	return n;
 }
 
 static void fill_class(const struct spec *spec, struct pool_class *ret)
@@ -116,8 +116,8 @@ void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size)
 
 	*ret_size = (unsigned)read_wish(&spec);
 	*ret_ready = 0;
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		*ret_ready += is_free(&d->keepers->slot[i]) && d->keepers->slot[i].pool.is_ready;
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		*ret_ready += is_free(d->keepers->slot[i]) && d->keepers->slot[i]->pool.is_ready;
 }
 
 void pool_look(struct sbxd *d)
@@ -128,8 +128,8 @@ void pool_look(struct sbxd *d)
 	bool busy = false;
 
 	fill_class(&spec, &class);
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		struct keeper *k = d->keepers->slot[i];
 
 		if (!is_free(k))
 			continue;
@@ -180,8 +180,8 @@ void pool_on_timer(struct sbxd *d)
 	struct err err = {0};
 	int r;
 
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		n += is_free(&d->keepers->slot[i]);
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		n += is_free(d->keepers->slot[i]);
 	if (n >= wanted)
 		return;
 	r = spawn_machine(d, &spec, &err);
@@ -314,8 +314,8 @@ static bool fits_spec(const struct keeper *k, const struct spec *spec)
 
 void pool_offer(struct sbxd *d, struct spec *spec)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		const struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		const struct keeper *k = d->keepers->slot[i];
 
 		if (is_free(k) && k->pool.is_ready && k->sock >= 0 && fits_spec(k, spec)) {
 			memcpy(spec->id, k->id, sizeof(spec->id));
@@ -449,11 +449,11 @@ void pool_sweep(struct sbxd *d)
 
 void pool_done(struct sbxd *d)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers->slot[i].used && keeper_is_pooled(&d->keepers->slot[i]))
-			keeper_kill(&d->keepers->slot[i]); /* all, then waits for each */
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		if (d->keepers->slot[i]->used && keeper_is_pooled(d->keepers->slot[i]))
+			keeper_kill(d->keepers->slot[i]); /* all, then waits for each */
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		struct keeper *k = d->keepers->slot[i];
 		bool is_taken = k->pool.is_taken;
 		char id[SPEC_ID_LEN + 1];
 

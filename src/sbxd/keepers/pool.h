@@ -15,7 +15,7 @@
  *          sbxd; the next sbxd removes its files.
  * Trust    As keepers.h: a keeper may hang, send false data or exit.
  * Owns     The directories of unclaimed VMs.
- * Limits   POOL_MAX, the times below.
+ * Limits   The setting pool.size, the times below.
  * Never    Gives one VM to two sandboxes; keeps one that does not match the settings; lists or
  *          counts one.
  * See      lib/os/ipc/keeper_chan.h, tests/api/test_pool.py, docs/warm.md
@@ -26,7 +26,6 @@
 #include "lib/base/clock.h"
 #include "lib/rules/spec/spec.h"
 
-#define POOL_MAX 16
 #define POOL_DELAY_MS 1500		       /* before another VM is started */
 #define POOL_AGAIN_MS 5000		       /* after a failure; doubled each time ... */
 #define POOL_MAX_AGAIN_MS 300000	       /* ... up to this */

@@ -49,8 +49,8 @@ static bool has_open(const struct keeper *k, const struct spec_port *p)
 bool ports_find_owner(
 	struct sbxd *d, const char *id, const struct spec_port *p, char *buf, size_t n)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		const struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		const struct keeper *k = d->keepers->slot[i];
 		AUTO_ROW struct store_row row = {0};
 
 		if (!k->used || strcmp(k->id, id) == 0 || !has_open(k, p) ||

@@ -86,8 +86,8 @@ uint64_t reload_start(struct sbxd *d, const char *id)
 {
 	uint64_t number = ++d->keepers->n_reloads;
 
-	for (size_t i = 0; i < KEEPER_MAX; i++) {
-		struct keeper *k = &d->keepers->slot[i];
+	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+		struct keeper *k = d->keepers->slot[i];
 
 		if (!keeper_is_owned(k) || (id && strcmp(k->id, id) != 0))
 			continue;

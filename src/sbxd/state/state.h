@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include "lib/os/loop/loop.h"
 
-#define KEEPER_MAX 1024 /* running sandboxes */
+#define KEEPER_MAX 4096 /* running sandboxes; the setting daemon.max-sandboxes is lower */
 
 enum sbxd_ev {
 	SBXD_EV_SIGNAL = 1,

@@ -26,8 +26,8 @@ static bool is_wanting(const struct keeper *k)
 
 bool vault_channels_wanted(struct sbxd *d)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (is_wanting(&d->keepers->slot[i]))
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		if (is_wanting(d->keepers->slot[i]))
 			return true;
 	return false;
 }
@@ -66,9 +66,9 @@ int vault_channels_give(struct sbxd *d)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < KEEPER_MAX; i++)
-		if (is_wanting(&d->keepers->slot[i]))
-			r = give_channel(d, &d->keepers->slot[i]);
+	for (size_t i = 0; r == 0 && i < d->keepers->n_slots; i++)
+		if (is_wanting(d->keepers->slot[i]))
+			r = give_channel(d, d->keepers->slot[i]);
 	ask_for_sign(d);
 	return r;
 }

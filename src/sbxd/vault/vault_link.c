@@ -604,8 +604,8 @@ void vault_link_on_timer(struct sbxd *d)
 
 static bool is_needed(struct sbxd *d)
 {
-	for (size_t i = 0; i < KEEPER_MAX; i++)
-		if (d->keepers->slot[i].used)
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
+		if (d->keepers->slot[i]->used)
 			return true;
 	return false;
 }

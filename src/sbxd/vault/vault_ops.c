@@ -122,8 +122,8 @@ void vault_op_finish(struct sbxd *d, struct vault_op *op, int code, const char *
 
 struct conn *vault_op_asker(struct sbxd *d, uint32_t id)
 {
-	for (size_t i = 0; i < CONN_MAX; i++) {
-		struct conn *c = &d->conns->slot[i];
+	for (size_t i = 0; i < d->conns->n_slots; i++) {
+		struct conn *c = d->conns->slot[i];
 
 		if (c->state == CONN_WAITING && c->vault_op == id)
 			return c;

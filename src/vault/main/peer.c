@@ -18,8 +18,6 @@ static struct loop_key key_of(const struct vault *v, const struct peer *p)
 
 void peer_init(struct vault *v)
 {
-	for (size_t i = 0; i < MAX_PEERS; i++)
-		v->peers[i].fd = -1;
 	for (size_t i = 0; i < MAX_OPS; i++)
 		v->ops[i].fd = -1;
 	for (size_t i = 0; i < MAX_JOBS; i++)
@@ -66,13 +64,19 @@ static struct peer *find_place(struct vault *v, bool of_sandbox)
 	size_t n = 0, most = of_sandbox ? VAULT_MAX_SANDBOXES : MAX_CALLERS;
 	struct peer *p = NULL;
 
-	for (size_t i = 0; i < MAX_PEERS; i++) {
+	for (size_t i = 0; i < v->n_peers; i++) {
 		if (v->peers[i].fd >= 0)
 			n += is_of_sandbox(&v->peers[i]) == of_sandbox;
 		else if (!p)
 			p = &v->peers[i];
 	}
-	return n < most ? p : NULL;
+	if (n >= most)
+		return NULL;
+	if (!p) {
+		p = &v->peers[v->n_peers++]; /* both limits together are MAX_PEERS */
+		p->fd = -1;
+	}
+	return p;
 }
 
 /* Takes fd. `role` is the peer's permission after HELLO. */
@@ -104,7 +108,7 @@ void peer_look_for_owner(struct vault *v)
 /* A keeper requests a channel only if it has none. */
 static void drop_sandbox(struct vault *v, const char *sandbox)
 {
-	for (size_t i = 0; i < MAX_PEERS; i++) {
+	for (size_t i = 0; i < v->n_peers; i++) {
 		struct peer *p = &v->peers[i];
 
 		if (is_of_sandbox(p) && strcmp(p->sandbox, sandbox) == 0)
@@ -278,7 +282,7 @@ void peer_list(struct vault *v, struct peer *p, uint32_t id)
 
 void peer_tell_changed(struct vault *v, const char *scope)
 {
-	for (size_t i = 0; i < MAX_PEERS; i++) {
+	for (size_t i = 0; i < v->n_peers; i++) {
 		struct peer *p = &v->peers[i];
 
 		if (p->fd < 0 || !p->is_watching)

@@ -36,7 +36,8 @@ enum vault_ev {
 
 struct vault {
 	struct loop loop;
-	struct peer peers[MAX_PEERS];
+	struct peer peers[MAX_PEERS]; /* the first n_peers were used: no other memory is touched */
+	size_t n_peers;
 	struct store_rate rates[VAULT_MAX_SANDBOXES];
 	struct op ops[MAX_OPS];
 	struct job jobs[MAX_JOBS];

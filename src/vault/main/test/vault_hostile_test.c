@@ -511,7 +511,7 @@ static void raise_file_limit(void)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)4096);
+		limit.rlim_cur = MIN(limit.rlim_max, (rlim_t)2 * VAULT_MAX_SANDBOXES);
 		(void)setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }

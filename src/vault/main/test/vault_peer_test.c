@@ -71,7 +71,7 @@ static struct vault *make_vault(void)
 
 static void free_vault(struct vault *v)
 {
-	for (size_t i = 0; i < MAX_PEERS; i++)
+	for (size_t i = 0; i < v->n_peers; i++)
 		fd_close(&v->peers[i].fd);
 	loop_done(&v->loop);
 	(void)close(VAULT_LISTEN_FD);
@@ -109,7 +109,7 @@ static void a_process_of_another_user_is_turned_away(void **state)
 	peer = knock(v);
 	offset = 0;
 	assert_true(heard(peer) <= 0);
-	for (size_t i = 0; i < MAX_PEERS; i++)
+	for (size_t i = 0; i < v->n_peers; i++)
 		assert_int_equal(v->peers[i].fd, -1);
 	(void)close(peer);
 	free_vault(v);
