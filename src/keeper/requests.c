@@ -141,7 +141,7 @@ static int answer_freeze(struct keeper *k, struct link *l, const struct ipc_msg 
 	int r = keeper_get_freeze(msg, label);
 
 	if (r == 0)
-		freeze_begin(k, (int)(l - k->links), msg->id, label);
+		freeze_begin(k, (int)(l - k->links), msg->id, label, msg->type == KEEPER_MEMORY);
 	return r;
 }
 
@@ -188,6 +188,7 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 	case KEEPER_PORTS:
 		return answer_ports(k, l, msg);
 	case KEEPER_FREEZE:
+	case KEEPER_MEMORY:
 		return answer_freeze(k, l, msg);
 	case KEEPER_VAULT:
 		return answer_vault(k, l, msg);

@@ -214,6 +214,104 @@ def test_a_running_or_suspended_sandbox_is_not_rewound(d):
     assert disks(d, "demo") == ["docker.1.qcow2", "root.1.qcow2"]
 
 
+# -- memory ---------------------------------------------------------------------------------------
+
+def memories(d, name):
+    return sorted(p.name for p in folder(d, name).glob("memory.*"))
+
+
+@pytest.fixture
+def with_memory(d):
+    """A stopped sandbox with the checkpoints c1 (with memory) and c2, and tops."""
+    d.run("demo")
+    status, first = checkpoint(d, "demo", with_memory=True)
+    assert status == 201 and first["with_memory"] is True and first["label"] == "c1", first
+    assert checkpoint(d, "demo", with_memory=False)[1]["with_memory"] is False
+    assert [c["with_memory"] for c in listed(d, "demo")] == [True, False]
+    stop(d, "demo")
+    for disk in ("root", "docker"):
+        (folder(d, "demo") / f"{disk}.qcow2").write_text("newer")
+    return d
+
+
+def suspended_at(d, name):
+    """What the next start resumes: the tops are those that the snapshot names."""
+    at = folder(d, name)
+    told = json.loads((at / "suspend/image.json").read_text())
+    for disk in told["disks"]:
+        st = (at / disk["name"]).stat()
+        assert (disk["size"], disk["mtime_ns"]) == (st.st_size, st.st_mtime_ns)
+        assert (at / disk["name"]).read_text() == disk["name"], "not the empty top"
+    assert [disk["name"] for disk in told["disks"]] == ["root.qcow2", "docker.qcow2"]
+    assert told["version"] == 3
+    return sorted(p.name for p in (at / "suspend").iterdir())
+
+
+def test_a_rewind_to_memory_is_a_suspended_sandbox(with_memory):
+    d, at = with_memory, folder(with_memory, "demo")
+    for _ in range(2):  # the memory of a checkpoint is used any number of times
+        assert rewind(d, "demo", label="c1")[0] == 204
+        assert d.get("demo")["status"] == "suspended"
+        assert suspended_at(d, "demo") == ["ca", "image.json", "memory", "memory.sums", "state"]
+        assert os.stat(at / "suspend/memory").st_ino == os.stat(at / "memory.41/memory").st_ino
+        (at / "root.qcow2").write_text("changed by the guest")
+        stop(d, "demo")
+        assert not (at / "suspend").exists() and memories(d, "demo") == ["memory.41"]
+        assert (at / "memory.41/root.qcow2").read_text() == "root.qcow2"
+    assert rewind(d, "demo", undo=True)[0] == 204
+    assert d.get("demo")["status"] == "stopped", "an undo has no memory"
+
+
+def test_the_memory_of_a_checkpoint_goes_with_it(with_memory):
+    d = with_memory
+    ok(d.call("DELETE", "/v1/sandboxes/demo/checkpoints?label=c2"))
+    assert memories(d, "demo") == ["memory.41"]
+    ok(d.call("DELETE", "/v1/sandboxes/demo/checkpoints?label=c1"))
+    assert memories(d, "demo") == []
+
+
+def test_memory_that_was_set_aside_is_kept_for_an_undo(d):
+    d.run("demo")
+    checkpoint(d, "demo")
+    checkpoint(d, "demo", with_memory=True)
+    stop(d, "demo")
+    assert rewind(d, "demo", label="c1")[0] == 204
+    assert memories(d, "demo") == ["memory.42"]
+    assert rewind(d, "demo", undo=True)[0] == 204
+    assert rewind(d, "demo", label="c2")[0] == 204
+    assert d.get("demo")["status"] == "suspended"
+    stop(d, "demo")
+    for _ in range(2):
+        assert rewind(d, "demo", label="c1")[0] == 204
+    assert memories(d, "demo") == [], "what no undo brings back is left"
+
+
+@pytest.mark.parametrize("name, text", [
+    ("image.json", "{"), ("image.json", None), ("memory", None), ("root.qcow2", None)])
+def test_without_its_memory_a_checkpoint_is_one_of_disks(with_memory, name, text):
+    d, path = with_memory, folder(with_memory, "demo") / "memory.41" / name
+    path.unlink()
+    if text:
+        path.write_text(text)
+    assert rewind(d, "demo", label="c1")[0] == 204
+    assert d.get("demo")["status"] == "stopped"
+    assert not (folder(d, "demo") / "suspend").exists()
+
+
+def test_memory_is_refused_where_a_suspend_is(d):
+    d.run("demo")
+    assert checkpoint(d, "demo", auto=True, with_memory=True)[0] == 400
+    assert checkpoint(d, "demo", with_memory=1)[0] == 400
+    work = d.root / "work"
+    work.mkdir()
+    d.create("staged", staged=True, workspaces=[{"host": str(work)}])
+    assert d.call("POST", "/v1/sandboxes/staged/start")[0] == 202
+    d.wait_status("staged", "running")
+    status, o = checkpoint(d, "staged", with_memory=True)
+    assert status == 409 and "--staged" in o["error"]["message"], o
+    assert o["error"]["hint"] == "sbx checkpoint staged"
+
+
 @pytest.mark.parametrize("body, status", [
     ({"label": "gone"}, 404), ({"undo": True}, 404), ({}, 400),
     ({"label": "c1", "undo": True}, 400),
@@ -401,7 +499,7 @@ def test_a_label_and_auto_exclude_each_other(d):
 def test_a_list_of_an_earlier_version_has_no_automatic_checkpoint(d):
     d.run("demo")
     (folder(d, "demo") / "checkpoints").write_text(json.dumps({"checkpoints": [ENTRY]}))
-    assert listed(d, "demo") == [{**ENTRY, "auto": False}]
+    assert listed(d, "demo") == [{**ENTRY, "auto": False, "with_memory": False}]
 
 
 # -- merges of stopped sandboxes ------------------------------------------------------------------

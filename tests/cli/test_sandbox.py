@@ -703,14 +703,26 @@ def test_checkpoints_are_created_and_listed(inst):
     rows = [line.split() for line in
             inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()]
     assert [r[0] for r in rows] == ["LABEL", "c1", "before-merge"]
-    assert rows[1][2:] == ["8", "KiB", "31", "ms", "7", "manual"]
+    assert rows[1][2:] == ["8", "KiB", "31", "ms", "7", "manual", "no"]
+
+
+def test_a_rewind_says_if_it_could_not_resume_the_programs(inst):
+    inst.create("demo")
+    inst.sbx("checkpoint", "demo", "up", "--memory", check=0)
+    row, = inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()[1:]
+    assert row.split()[0] == "up" and row.split()[-2:] == ["manual", "yes"]
+    p = inst.sbx("rewind", "demo", "--to", "up", check=0)
+    assert "the programs of the checkpoint were not resumed" in p.stderr
+    inst.sbx("stop", "demo", check=0)
+    inst.sbx("checkpoint", "demo", "--rm", "up", check=None)
+    assert not list((inst.root / "state/sbx/sandboxes").glob("*/memory.*"))
 
 
 @pytest.mark.parametrize("args, status, said", [
     (("checkpoint", "demo", "Bad"), 1, "invalid label"),
     (("checkpoint", "demo", "a\udcff"), 1, "not UTF-8"),
     (("checkpoint", "--ls", "demo", "x"), 2, "take only SANDBOX"),
-    (("checkpoint", "--memory", "demo"), 1, "a checkpoint contains disks, not memory"),
+    (("checkpoint", "--ls", "--memory", "demo"), 2, "take only SANDBOX"),
     (("checkpoint", "gone"), 1, "no sandbox named gone")])
 def test_a_wrong_checkpoint_is_refused(inst, args, status, said):
     inst.create("demo")

@@ -20,6 +20,7 @@ import pytest
 import host
 import warmlab
 from installation import START_SECONDS, TREE, private
+from test_credentials import memory
 from test_docker import busybox_image
 
 sys.path.insert(0, str(TREE / "tests" / "rigs" / "lab"))
@@ -226,6 +227,107 @@ def test_two_restores_of_one_memory_differ(box, programs, tmp_path):
     assert box.info()["start"] == "resumed"
     two = ask(box, 3)
     assert one["pid"] == two["pid"] and one["random"] != two["random"]
+
+
+TICKER = ("nohup sh -c 'i=0; while :; do i=$((i+1)); echo $i >/var/tmp/t; "
+          "mv /var/tmp/t /var/tmp/ticks; sleep 0.1; done' "
+          ">/dev/null 2>&1 & echo $!; until [ -e /var/tmp/ticks ]; do sleep 0.1; done")
+STATE = "cat /var/tmp/ticks /proc/sys/kernel/random/boot_id; od -An -tx8 -N8 /dev/urandom"
+
+
+def state_of(box, pid):
+    """Count, boot id and a random number of a guest whose counter runs."""
+    ticks = box.guest(f"kill -0 {pid} && {STATE}").split()
+    assert int(box.guest("sleep 0.5; cat /var/tmp/ticks")) > int(ticks[0]), "the counter stands"
+    return int(ticks[0]), ticks[1], ticks[2]
+
+
+def has_text(box, text):
+    """Where qemu's memory, which has all of the guest's, and the disks of the VM have a text."""
+    found = [f"memory of {pid}" for pid in [box.pids()["qemu"]]
+             if any(text.encode() in part for part in memory(pid))]
+    return found + [p.name for p in box.state.glob("*.qcow2")
+                    if ".aside." not in p.name and text.encode() in p.read_bytes()]
+
+
+SEND = """for m in GET POST PUT DELETE PATCH; do
+curl -sS -m 60 -o /dev/null -X $m https://HOST/late-$m -d x; done
+curl -sS -m 60 -o /dev/null http://not-allowed.test/late -d x; true""".replace("HOST", HOST)
+
+
+def expect_all_listed(box, lab):
+    """What the server has received since the checkpoint, against what the rewind lists."""
+    box.guest(SEND, user="agent", timeout=START_SECONDS)
+    received = [(r["method"], r["path"]) for r in lab.server.requests
+                if r["path"].startswith("/late-")]
+    assert {m for m, _ in received} >= {"GET", "POST", "PUT", "DELETE", "PATCH"}, received
+    said = box.env.sbx("rewind", box.name, "--to", "ready", "--dry-run", timeout=60).stdout
+    rows = [line for line in said.splitlines() if "/late" in line]
+    for method, path in received:
+        found = [line for line in rows if line.startswith("request") and HOST in line
+                 and f" {method} {path} " in line]
+        assert len(found) == (method != "GET"), (method, path, said)
+    assert not any("not-allowed" in line for line in said.splitlines()), said
+    assert any(line.startswith("credential use") for line in said.splitlines()), said
+
+
+def test_a_rewind_to_memory_resumes_the_programs(box, lab):
+    resume(box)
+    pid = box.guest(TICKER)
+    before = state_of(box, pid)
+    box.env.sbx("checkpoint", box.name, "ready", "--memory", timeout=SUSPEND_SECONDS)
+    listed = json.loads(box.env.sbx("checkpoint", "--ls", box.name, "--json").stdout)
+    one = listed["checkpoints"][-1]
+    print(f"checkpoint with memory: {one['pause_ms']} ms, {one['bytes']} bytes")
+    assert one["with_memory"] is True and one["bytes"] > 10 << 20 and one["label"] == "ready"
+    files = {p.name: p.stat().st_size for p in (box.state / f"memory.{one['seq']}").iterdir()}
+    assert set(files) >= {"state", "memory", "memory.sums", "image.json", "root.qcow2"}
+    later = state_of(box, pid)
+    assert later[0] > before[0] and later[1] == before[1], "the checkpoint stopped the programs"
+
+    expect_all_listed(box, lab)
+    canary = secrets.token_hex(20)
+    half = len(canary) // 2
+    box.guest(f"printf '%s%s\\n' {canary[:half]} {canary[half:]} >/root/newer; "
+              "cp /root/newer /dev/shm/newer; sync; sleep 3")
+    newest = state_of(box, pid)
+    assert len(has_text(box, canary)) > 1, "the search does not find memory and disk"
+    for _ in range(2):  # the memory of a checkpoint is used any number of times
+        box.env.sbx("rewind", box.name, "--to", "ready", timeout=SUSPEND_SECONDS)
+        assert box.info()["start"] == "resumed", box.info()
+        now = state_of(box, pid)
+        assert before[0] < now[0] < newest[0] and now[1] == before[1], (before, now, newest)
+        assert now[2] not in (before[2], later[2], newest[2]), "the random numbers come again"
+        assert box.guest("ls /root/newer /dev/shm/newer 2>&1 | grep -c 'No such file'") == "2"
+        assert has_text(box, canary) == []
+        newest = state_of(box, pid)
+    assert ask_again(box), "the workspace and the credential are not as before"
+    box.env.sbx("rewind", box.name, "--undo", timeout=SUSPEND_SECONDS)
+    assert box.info()["start"] == "cold" and box.fails(f"kill -0 {pid}")
+
+
+def ask_again(box):
+    """A program that reads and writes the workspace."""
+    (box.folder / "asked").write_text("from the host")
+    said = box.guest(f"cat {box.folder}/asked; echo from the guest >{box.folder}/asked")
+    return said == "from the host" and (box.folder / "asked").read_text() == "from the guest\n"
+
+
+def test_a_merge_of_layers_leaves_a_suspended_sandbox_its_programs(box):
+    resume(box)
+    pid = box.guest(TICKER)
+    for _ in range(2):
+        box.env.sbx("template", "save", "--force", box.name, "layers", timeout=SUSPEND_SECONDS)
+    had = sorted(p.name for p in box.state.glob("root.[0-9]*.qcow2"))
+    suspend(box)
+    deadline = time.monotonic() + 120
+    while sorted(p.name for p in box.state.glob("root.[0-9]*.qcow2")) == had:
+        assert time.monotonic() < deadline, f"the layers {had} were not merged"
+        time.sleep(0.5)
+    resume(box)
+    assert box.info()["start"] == "resumed", box.info()
+    state_of(box, pid)
+    box.env.sbx("template", "rm", "-f", "layers")
 
 
 def test_long_a_container_goes_on(box, programs):

@@ -27,6 +27,7 @@ import time
 
 HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD, SUSPEND, FREEZE, FROZEN = range(
     1, 13)
+MEMORY = 19
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
@@ -248,8 +249,8 @@ class Keeper:
                  + struct.pack("<BBB", 0, 0,
                                os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
 
-    def freeze(self, ident, label):
-        """Makes the next layers; MODE full: there are too many."""
+    def freeze(self, ident, label, memory):
+        """Makes the next layers; MODE full: there are too many. The memory is not complete."""
         full = self.env.get("MODE") == "full"
         numbers = [int(n.split(".")[1]) for n in os.listdir(self.sandbox)
                    if re.fullmatch(r"root\.\d+\.qcow2", n)]
@@ -257,6 +258,10 @@ class Keeper:
         for disk in () if full else ("root", "docker"):
             with open(f"{self.sandbox}/{disk}.{last}.qcow2", "wb") as f:
                 f.write(bytes(4096))
+        if memory:
+            os.makedirs(f"{self.sandbox}/memory.7", exist_ok=True)
+            with open(f"{self.sandbox}/memory.7/image.json", "w") as f:
+                f.write("{}")
         self.say(FROZEN, ident,
                  struct.pack("<iHHQI", -errno.EMLINK if full else 0, last, last, 7, 31)
                  + text(label) + text("the disks have too many layers" if full else ""))
@@ -304,8 +309,8 @@ class Keeper:
                 with open(self.sandbox + "/reloads", "a") as f:
                     f.write(Reader(data[12:]).str().decode() + "\n")
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
-            elif kind == FREEZE:
-                self.freeze(ident, Reader(data[12:]).str())
+            elif kind in (FREEZE, MEMORY):
+                self.freeze(ident, Reader(data[12:]).str(), kind == MEMORY)
             elif kind == STOP:
                 self.state(2)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))

@@ -15,6 +15,7 @@ static const struct chan_row rows[KEEPER_N_MSGS] = {
 	[KEEPER_RELOAD] = {"RELOAD", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
 	[KEEPER_SUSPEND] = {"SUSPEND", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
 	[KEEPER_FREEZE] = {"FREEZE", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
+	[KEEPER_MEMORY] = {"MEMORY", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
 	[KEEPER_FROZEN] = {"FROZEN", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
 	[KEEPER_PORTS] = {"PORTS", KEEPER_FROM_SBXD, 1, 0, CHAN_ID},
 	[KEEPER_PORTS_ARE] = {"PORTS_ARE", KEEPER_FROM_KEEPER, 1, 0, CHAN_ID},
@@ -213,14 +214,18 @@ int keeper_get_nothing(const struct ipc_msg *msg)
 	return chan_get_plain(&keeper_chan, msg, msg->type);
 }
 
-int keeper_ask_freeze(int sock, uint32_t id, const char *label)
+int keeper_ask_freeze(int sock, uint32_t id, const char *label, bool memory)
 {
-	return chan_send_str(sock, KEEPER_FREEZE, id, label, KEEPER_MAX_LABEL, -1);
+	uint16_t type = memory ? KEEPER_MEMORY : KEEPER_FREEZE;
+
+	return chan_send_str(sock, type, id, label, KEEPER_MAX_LABEL, -1);
 }
 
 int keeper_get_freeze(const struct ipc_msg *msg, char label[KEEPER_MAX_LABEL])
 {
-	return chan_get_str(&keeper_chan, msg, KEEPER_FREEZE, label, KEEPER_MAX_LABEL);
+	uint16_t type = msg->type == KEEPER_MEMORY ? KEEPER_MEMORY : KEEPER_FREEZE;
+
+	return chan_get_str(&keeper_chan, msg, type, label, KEEPER_MAX_LABEL);
 }
 
 static const struct field frozen_fields[] = {

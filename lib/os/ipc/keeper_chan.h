@@ -14,7 +14,7 @@
  *          POLICY    sbxd -> keeper   -           a table         u8 part
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
  *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
- *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint, or empty
+ *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint (or MEMORY)
  *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list to publish
  *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read again
  *          VAULT     sbxd -> keeper   -           a channel       -; the answer to WANT_VAULT
@@ -55,6 +55,7 @@ enum keeper_msg {
 	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
 	KEEPER_WANT_VAULT,
 	KEEPER_POLICY, /* one of the two compiled tables (lib/rules/policy/table.h) */
+	KEEPER_MEMORY, /* as FREEZE, and the memory of the VM is saved beside the layers */
 	KEEPER_N_MSGS,
 };
 
@@ -153,7 +154,8 @@ struct keeper_frozen {
 };
 
 /* Messages without fields: chan_send_plain. */
-int keeper_ask_freeze(int sock, uint32_t id, const char *label) MUST_CHECK;
+int keeper_ask_freeze(int sock, uint32_t id, const char *label, bool memory) MUST_CHECK;
+/* FREEZE or MEMORY. */
 int keeper_get_freeze(const struct ipc_msg *msg, char label[KEEPER_MAX_LABEL]) MUST_CHECK;
 int keeper_send_frozen(int sock, uint32_t id, const struct keeper_frozen *frozen) MUST_CHECK;
 int keeper_get_frozen(const struct ipc_msg *msg, struct keeper_frozen *ret) MUST_CHECK;

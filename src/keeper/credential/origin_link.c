@@ -221,6 +221,17 @@ static bool is_idle(const struct origin *o)
 	return o->n_exchanges == 0;
 }
 
+bool origins_are_busy(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		const struct origin *o = &k->origins->list[i];
+
+		if (o->worker.alive && !is_idle(o))
+			return true;
+	}
+	return false;
+}
+
 static void look_at(struct keeper *k, struct origin *o, uint64_t now)
 {
 	if (o->worker.phase != ORIGIN_PHASE_RUN &&

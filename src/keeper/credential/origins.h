@@ -27,6 +27,8 @@ void origins_on_creds(struct keeper *k);
 /* Kills origins whose host the current policy denies. */
 void origins_recheck(struct keeper *k);
 void origins_kill_all(struct keeper *k, const char *why);
+/* Whether a request with a credential has no complete response yet. */
+bool origins_are_busy(const struct keeper *k);
 /* Sends all due messages. */
 void origins_push(struct keeper *k, struct origin *o);
 /* Returns a request that waits at this origin, or NULL. */

@@ -151,6 +151,19 @@ static int switch_disk(struct keeper *k, enum template_disk disk, struct err *er
 	return r < 0 ? err_errno(err, r, "cannot request QEMU to switch to another file") : 0;
 }
 
+/* The layers exist, or the reason why not is in f. */
+static void layers_done(struct keeper *k)
+{
+	struct freeze *f = k->freeze;
+
+	if (f->with_memory) {
+		f->state = FREEZE_MEMORY;
+		suspend_on_layers(k, f->code, f->text);
+	} else {
+		wake_guest(k);
+	}
+}
+
 static void snapshot_disk(struct keeper *k, enum template_disk disk)
 {
 	struct err err = {0};
@@ -161,11 +174,28 @@ static void snapshot_disk(struct keeper *k, enum template_disk disk)
 	r = switch_disk(k, disk, &err);
 	if (r < 0) {
 		fail_freeze(k->freeze, r, err.text);
-		wake_guest(k);
+		layers_done(k);
 	}
 }
 
-void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label)
+void freeze_make_layers(struct keeper *k)
+{
+	snapshot_disk(k, TEMPLATE_ROOT);
+	machine_on_qmp(k); /* sends it, and sets the timer */
+}
+
+void freeze_end(struct keeper *k, int code, const char *text)
+{
+	struct freeze *f = k->freeze;
+
+	if (f->state == FREEZE_IDLE || !f->with_memory)
+		return;
+	if (code < 0)
+		fail_freeze(f, code, text);
+	finish_freeze(k);
+}
+
+void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label, bool memory)
 {
 	struct freeze *f = k->freeze;
 	struct err err = {0};
@@ -183,6 +213,7 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label)
 	*f = (struct freeze){.link = link,
 		.link_gen = k->links[link].gen,
 		.msg = msg,
+		.with_memory = memory,
 		.asked_ms = clock_mono_ms()};
 	(void)snprintf(f->label, sizeof(f->label), "%s", label);
 	if (k->state.phase != KEEPER_RUNNING)
@@ -192,8 +223,8 @@ void freeze_begin(struct keeper *k, int link, uint32_t msg, const char *label)
 	if (r == 0)
 		r = make_overlays(k, &err);
 	if (r == 0)
-		r = ask_park(k);
-	f->state = FREEZE_PARKING;
+		r = memory ? suspend_begin_checkpoint(k, &err) : ask_park(k);
+	f->state = memory ? FREEZE_MEMORY : FREEZE_PARKING;
 	if (r < 0) {
 		fail_freeze(f, r, err_text(&err, r));
 		finish_freeze(k);
@@ -219,23 +250,21 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 }
 
 /* The guest waits: what it does next has a later record. */
-static void record_point(struct keeper *k)
+int freeze_record(struct keeper *k, struct err *err)
 {
-	struct freeze *f = k->freeze;
-	struct err err = {0};
-	char layers[64];
-	int r;
+	char layers[80];
 
-	(void)snprintf(layers, sizeof(layers), "layers root.%u, docker.%u",
-		k->disks->last[TEMPLATE_ROOT], k->disks->last[TEMPLATE_DOCKER]);
-	r = record_checkpoint(k, f->label, layers, &f->seq, &err);
-	if (r < 0)
-		fail_freeze(f, r, err_text(&err, r));
+	(void)snprintf(layers, sizeof(layers), "layers root.%u, docker.%u%s",
+		k->disks->last[TEMPLATE_ROOT], k->disks->last[TEMPLATE_DOCKER],
+		k->freeze->with_memory ? ", with memory" : "");
+	return record_checkpoint(k, k->freeze->label, layers, &k->freeze->seq, err);
 }
 
 void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 {
 	struct freeze *f = k->freeze;
+	struct err err = {0};
+	int r = 0;
 
 	if (f->state != FREEZE_SNAPSHOT)
 		return;
@@ -245,7 +274,9 @@ void freeze_on_snapshot(struct keeper *k, bool ok, const char *text)
 		snapshot_disk(k, TEMPLATE_DOCKER);
 		return;
 	}
-	if (ok && f->label[0])
-		record_point(k);
-	wake_guest(k);
+	if (ok && f->label[0] && !f->with_memory)
+		r = freeze_record(k, &err);
+	if (r < 0)
+		fail_freeze(f, r, err_text(&err, r));
+	layers_done(k);
 }

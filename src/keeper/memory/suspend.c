@@ -42,6 +42,8 @@ static void drop_save(struct keeper *k)
 
 static void answer_suspend(struct keeper *k, int code, const char *text)
 {
+	if (k->suspend->is_checkpoint)
+		freeze_end(k, code, text);
 	link_answer(k, k->suspend->link, k->suspend->link_gen, k->suspend->msg, code, text);
 	k->suspend->link = -1;
 }
@@ -99,8 +101,8 @@ static void fail_suspend(struct keeper *k, const char *why)
 {
 	char text[KEEPER_MAX_TEXT];
 
-	(void)snprintf(
-		text, sizeof(text), "the sandbox was not suspended and keeps running: %s", why);
+	(void)snprintf(text, sizeof(text), "the sandbox was not %s and keeps running: %s",
+		k->suspend->is_checkpoint ? "saved" : "suspended", why);
 	log_error("%s", text);
 	answer_suspend(k, -EIO, text);
 	go_on(k);
@@ -130,12 +132,12 @@ static int check_room(const struct keeper *k, struct err *err)
 
 	if (!k->vmm || fstat(vmm_memory_fd(k->vmm), &st) < 0)
 		return 0;
-	memory = k->memory_dir ? 0 : (uint64_t)st.st_blocks * 512;
+	memory = k->memory_dir && !k->suspend->is_checkpoint ? 0 : (uint64_t)st.st_blocks * 512;
 	r = space_check(k, memory + SUSPEND_MORE, err);
 	return r < 0 ? err_wrap(err, r, "cannot store the snapshot") : 0;
 }
 
-int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
+static int begin_suspend(struct keeper *k, int link, uint32_t msg, struct err *err)
 {
 	int r;
 
@@ -150,7 +152,8 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 		return err_set(err, -EAGAIN, "the VM is stopped by a signal");
 	r = check_room(k, err);
 	if (r < 0)
-		return err_wrap(err, r, "the sandbox was not suspended and keeps running");
+		return err_wrap(err, r, "the sandbox was not %s and keeps running",
+			k->suspend->is_checkpoint ? "saved" : "suspended");
 	r = ask_park(k);
 	if (r < 0)
 		return err_errno(err, r, "cannot send a request to the guest");
@@ -162,8 +165,29 @@ int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
 	k->suspend->is_idle = link < 0;
 	k->state.phase = KEEPER_STOPPING;
 	waiting_drop_all(k);
-	link_progress(k, 10, "suspending: freezing programs");
+	link_progress(k, 10,
+		k->suspend->is_checkpoint ? "checkpoint: freezing programs"
+					  : "suspending: freezing programs");
 	return 0;
+}
+
+int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
+{
+	if (k->suspend->step == SUSPEND_NONE)
+		k->suspend->is_checkpoint = false;
+	return begin_suspend(k, link, msg, err);
+}
+
+static const char in_flight[] =
+	"a request with a credential is in progress: try again when it has ended";
+
+int suspend_begin_checkpoint(struct keeper *k, struct err *err)
+{
+	if (origins_are_busy(k))
+		return err_set(err, -EAGAIN, "%s", in_flight);
+	if (k->suspend->step == SUSPEND_NONE)
+		k->suspend->is_checkpoint = true;
+	return begin_suspend(k, -1, 0, err);
 }
 
 /* The last bytes of the guest still pass through edge to its clients. */
@@ -210,7 +234,8 @@ static int begin_save(struct keeper *k, struct err *err)
 	if (r == 0)
 		r = suspend_file_begin(k->dir, &path, err);
 	if (r == 0)
-		r = image_save_begin(path, vmm_memory_fd(k->vmm), &k->suspend->save, &fd, err);
+		r = image_save_begin(path, vmm_memory_fd(k->vmm), k->suspend->is_checkpoint,
+			&k->suspend->save, &fd, err);
 	if (r < 0)
 		return r;
 	r = loop_add(&k->loop, k->suspend->save.pidfd, EPOLLIN,
@@ -226,12 +251,38 @@ static int begin_save(struct keeper *k, struct err *err)
 	return r < 0 ? err_errno(err, r, "cannot request QEMU to save") : 0;
 }
 
+/* The layers of a checkpoint are made first, of the instant at which the VM is paused. */
+static int begin_layers(struct keeper *k, struct err *err)
+{
+	int r = vmm_pause(k->vmm);
+
+	k->suspend->is_paused = true;
+	if (r < 0)
+		return err_errno(err, r, "cannot request QEMU to pause");
+	freeze_make_layers(k);
+	return 0;
+}
+
+void suspend_on_layers(struct keeper *k, int code, const char *text)
+{
+	struct err err = {0};
+	int r;
+
+	if (k->suspend->step != SUSPEND_SAVING)
+		return;
+	r = code < 0 ? err_set(&err, code, "%s", text) : begin_save(k, &err);
+	if (r < 0)
+		fail_suspend(k, err_text(&err, r));
+}
+
 /* No process uses the guest any more. */
 static void take_memory(struct keeper *k)
 {
 	struct err err = {0};
 	int r = check_room(k, &err);
 
+	if (r == 0 && k->suspend->is_checkpoint && origins_are_busy(k))
+		r = err_set(&err, -EAGAIN, "%s", in_flight);
 	if (r < 0 || k->suspend->is_cancelled) {
 		start_stop_share(k); /* detached: the VM gets a new one */
 		fail_suspend(k, r < 0 ? err_text(&err, r) : "the host's disk was full");
@@ -245,7 +296,7 @@ static void take_memory(struct keeper *k)
 	link_progress(k, 50, "suspending: writing the snapshot");
 	k->suspend->step = SUSPEND_SAVING;
 	k->suspend->n_saved = 0;
-	r = begin_save(k, &err);
+	r = k->suspend->is_checkpoint ? begin_layers(k, &err) : begin_save(k, &err);
 	if (r < 0)
 		fail_suspend(k, err_text(&err, r));
 }
@@ -274,9 +325,13 @@ static void note_saved(struct keeper *k)
 	if (++k->suspend->n_saved < 2)
 		return;
 	loop_timer_clear(&k->loop, &k->suspend->timer);
-	r = prepare_file(k, &err);
+	r = k->suspend->is_checkpoint ? point_keep(k, &err) : prepare_file(k, &err);
 	if (r < 0) {
 		fail_suspend(k, err_text(&err, r));
+		return;
+	}
+	if (k->suspend->is_checkpoint) {
+		go_on(k);
 		return;
 	}
 	k->suspend->step = SUSPEND_QUITTING;
@@ -350,12 +405,15 @@ void suspend_on_share_end(struct keeper *k)
 
 void suspend_forget_wake(struct keeper *k)
 {
-	const char *why = k->suspend->is_undone
-				  ? "the programs did not respond after a failed suspension"
-				  : "the restored programs did not respond within the timeout";
+	const char *why = !k->suspend->is_undone
+				  ? "the restored programs did not respond within the timeout"
+			  : k->suspend->is_checkpoint
+				  ? "the programs did not respond after a checkpoint"
+				  : "the programs did not respond after a failed suspension";
 
 	if (!k->suspend->is_waking)
 		return;
+	freeze_end(k, 0, "");
 	k->suspend->is_waking = k->suspend->is_undone = k->suspend->is_share_due = false;
 	loop_timer_clear(&k->loop, &k->suspend->timer);
 	warm_boot_instead(k, why);
@@ -404,13 +462,15 @@ bool suspend_on_qemu_end(struct keeper *k)
 
 void suspend_drop(struct keeper *k)
 {
-	if (k->suspend->step == SUSPEND_NONE)
+	if (k->suspend->step == SUSPEND_NONE) {
+		freeze_end(k, 0, ""); /* the checkpoint exists */
 		return;
+	}
 	k->suspend->step = SUSPEND_NONE;
 	drop_save(k);
 	suspend_file_tidy(k->dir);
-	if (k->suspend->link >= 0)
-		answer_suspend(k, -EIO, "the sandbox was stopped while it was being suspended");
+	if (k->suspend->link >= 0 || k->suspend->is_checkpoint)
+		answer_suspend(k, -EIO, "the sandbox was stopped while it was being saved");
 }
 
 /* ---- wake ---- */
@@ -441,6 +501,7 @@ static void on_woken(struct keeper *k, const struct guest_reply *reply)
 	}
 	(void)snprintf(k->suspend->lost, sizeof(k->suspend->lost), "%s", reply->text);
 	k->suspend->is_waking = k->suspend->is_undone = false;
+	freeze_end(k, 0, "");
 	k->life->ready(k); /* /setup: name and variables may have changed */
 }
 

@@ -3,7 +3,8 @@
  * suspend - suspend, resume and the idle timeout.
  *
  * How      suspend.c saves the VM to the sandbox's directory, resume.c restores it, idle.c suspends
- *          an idle sandbox. Their own comments describe the steps.
+ *          an idle sandbox, point.c keeps what is saved as a checkpoint. Their own comments
+ *          describe the steps.
  * Trust    The guest replies yes or no with a text for users. The files are the user's own, and
  *          checked.
  * Owns     The children that write and check the snapshot.
@@ -49,10 +50,11 @@ struct suspend {
 	bool is_share_lost; /* virtiofsd exited meanwhile */
 	bool is_used; /* the snapshot is renamed, and deleted when qemu reports a running VM */
 	bool is_checked, is_ready;
-	bool is_waking;	   /* /wake is due before /setup ... */
-	bool is_share_due; /* ... once qemu has attached the share */
-	bool is_idle;	   /* suspended by the idle timeout */
-	int link;	   /* of the request, -1: none */
+	bool is_waking;	    /* /wake is due before /setup ... */
+	bool is_share_due;  /* ... once qemu has attached the share */
+	bool is_idle;	    /* suspended by the idle timeout */
+	bool is_checkpoint; /* the VM continues when it is saved */
+	int link;	    /* of the request, -1: none */
 	uint32_t link_gen, msg;
 	char lost[GUEST_MAX_TEXT]; /* the guest's text about what was not restored */
 	struct loop_timer timer;
@@ -69,6 +71,10 @@ struct idle {
 void suspend_init(struct keeper *k);
 /* DONE is sent to the link when it is finished (-1: to none). */
 int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err) MUST_CHECK;
+/* The same for a checkpoint with memory of freeze.h, which is told the result. */
+int suspend_begin_checkpoint(struct keeper *k, struct err *err) MUST_CHECK;
+/* The paused VM writes to new disk files, or code has the failure. */
+void suspend_on_layers(struct keeper *k, int code, const char *text);
 void suspend_on_saved(struct keeper *k);
 void suspend_on_timer(struct keeper *k);
 /* qemu has paused the VM: the host's disk is full. */
@@ -84,6 +90,10 @@ void suspend_drop(struct keeper *k);
 /* Starts virtiofsd and attaches the share, if the VM has none. */
 int suspend_give_share(struct keeper *k, struct err *err) MUST_CHECK;
 int suspend_send_wake(struct keeper *k, struct err *err) MUST_CHECK;
+
+/* point.c */
+/* The VM is saved and paused: the snapshot becomes the memory of a checkpoint. */
+int point_keep(struct keeper *k, struct err *err) MUST_CHECK;
 
 /* resume.c */
 /* Returns 1 if the VM is being restored, 0 if the snapshot can never be used and the plan is now

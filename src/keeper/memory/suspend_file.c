@@ -18,7 +18,8 @@
 #define JSON_SPARE 128 /* bytes by which image.json may grow */
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
-static const char *const file_names[] = {"state", "memory", IMAGE_SUMS, "image.json", "ca"};
+static const char *const file_names[] = {
+	"state", "memory", IMAGE_SUMS, "image.json", "ca", "root.qcow2", "docker.qcow2"};
 
 /* ---- directories ---- */
 
@@ -226,6 +227,17 @@ int suspend_file_publish(const char *dir, const struct suspend_file *f, struct e
 		return r;
 	r = rename_folder(dir, SUSPEND_NEW, SUSPEND_DIR);
 	return r < 0 ? err_errno(err, r, "cannot store the snapshot") : 0;
+}
+
+int suspend_file_keep(const char *dir, uint64_t seq, struct err *err)
+{
+	AUTO_FREE char *name = xasprintf(SUSPEND_MEMORY "%llu", (unsigned long long)seq);
+	AUTO_FREE char *path = xasprintf("%s/" SUSPEND_NEW, dir);
+	int r = sync_folder(path);
+
+	if (r == 0)
+		r = rename_folder(dir, SUSPEND_NEW, name);
+	return r < 0 ? err_errno(err, r, "cannot store the memory of the checkpoint") : 0;
 }
 
 static bool is_hash(const char *s)

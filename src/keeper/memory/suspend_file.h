@@ -8,7 +8,9 @@
  *          programs that have read its certificate. The directory is written as suspend.new and
  *          renamed when all is on the disk. Everything that needs disk space is written while the
  *          VM can still continue (suspend_file_prepare). Used once: suspend_file_consume renames it
- *          before the VM runs, because the disks change then.
+ *          before the VM runs, because the disks change then. A checkpoint with memory has the same
+ *          files in memory.SEQ, with the two empty tops that the snapshot belongs to: a rewind
+ *          copies both (src/sbxd/disk/memories.h).
  * Trust    The user's own directory, mode 0700. Truncated, changed or stale files are refused with
  *          the reason.
  * Owns     struct suspend_file has the CA's key: suspend_file_wipe.
@@ -27,6 +29,7 @@
 #define SUSPEND_NEW "suspend.new"
 #define SUSPEND_USED "suspend.used"
 #define SUSPEND_BAD "suspend.bad"
+#define SUSPEND_MEMORY "memory." /* and the number of the record of a checkpoint */
 
 struct suspend_stamp {
 	uint64_t size, mtime_ns;
@@ -51,6 +54,8 @@ int suspend_file_stamp(const char *dir, struct suspend_file *f, struct err *err)
 int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err) MUST_CHECK;
 /* qemu has exited: updates image.json in place and renames the directory. */
 int suspend_file_publish(const char *dir, const struct suspend_file *f, struct err *err) MUST_CHECK;
+/* The VM continues: suspend.new becomes memory.SEQ. */
+int suspend_file_keep(const char *dir, uint64_t seq, struct err *err) MUST_CHECK;
 /* True if the directory exists, usable or not. */
 bool suspend_file_is_there(const char *dir);
 /* Returns -ENOENT if there is none, -EUCLEAN with the reason if it can never be used, another error

@@ -103,7 +103,7 @@ void make_on_ready(struct keeper *k)
 static int begin_save(struct keeper *k, struct err *err)
 {
 	int fd, r = image_save_begin(
-			k->warm->draft.dir, vmm_memory_fd(k->vmm), &k->warm->save, &fd, err);
+			k->warm->draft.dir, vmm_memory_fd(k->vmm), false, &k->warm->save, &fd, err);
 
 	if (r < 0)
 		return r;

@@ -85,6 +85,7 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	struct origin_result result = {
 		.status = 200, .used = true, .serial = CRED_SERIAL, .slot = "api"};
 	const struct vault_done done = {.number = CRED_SERIAL};
+	struct err err = {0};
 	struct seen s;
 	char buf[16];
 
@@ -108,9 +109,12 @@ static void the_value_goes_from_the_vault_to_origin(void **state)
 	s = cred_last_use();
 	assert_string_equal(s.action, "use");
 	assert_non_null(strstr(s.reason, "used in slot api, serial 41; status 200"));
+	assert_int_equal(suspend_begin_checkpoint(&rig_k, &err), -EAGAIN);
+	assert_non_null(strstr(err.text, "a request with a credential is in progress"));
 	assert_int_equal(origin_send_closed(run.origin, run.exchange, 1, 2), 0);
 	RIG_UNTIL(rig_k.origins->list[0].n_exchanges == 0);
 	assert_true(rig_k.origins->list[0].worker.alive);
+	assert_false(origins_are_busy(&rig_k));
 	assert_int_equal(cred_last_use().n, 2);
 	cred_run_down(&run);
 }

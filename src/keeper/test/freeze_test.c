@@ -49,7 +49,7 @@ static ino_t inode_of(const char *name)
 /* The guest parks, and is woken later. */
 static void freeze_as(const char *label)
 {
-	freeze_begin(&rig_k, 0, 5, label);
+	freeze_begin(&rig_k, 0, 5, label, false);
 	assert_int_equal(rig_k.freeze->state, FREEZE_PARKING);
 	reply_to(take_question(), true, "");
 	RIG_UNTIL(rig_k.freeze->state != FREEZE_PARKING);
@@ -136,8 +136,8 @@ static void a_second_freeze_is_refused_with_its_label(void **state)
 	struct keeper_frozen frozen;
 
 	put_disks();
-	freeze_begin(&rig_k, 0, 5, "c1");
-	freeze_begin(&rig_k, 0, 6, "c2");
+	freeze_begin(&rig_k, 0, 5, "c1", false);
+	freeze_begin(&rig_k, 0, 6, "c2", false);
 	do {
 		ipc_msg_done(&rig_msg);
 		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
@@ -149,6 +149,60 @@ static void a_second_freeze_is_refused_with_its_label(void **state)
 	reply_to(take_question(), false, "no");
 	RIG_UNTIL(rig_k.freeze->state == FREEZE_WAKING);
 	wake_up();
+	free_disks();
+}
+
+static void must_get_frozen(struct keeper_frozen *ret)
+{
+	do {
+		ipc_msg_done(&rig_msg);
+		if (!rig_run_until(rig_sbxd, 4000))
+			fail_msg("there is no result");
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+	} while (rig_msg.type != KEEPER_FROZEN);
+	assert_int_equal(keeper_get_frozen(&rig_msg, ret), 0);
+}
+
+/* A layer that the guest writes to before its memory is saved would not fit the memory. */
+static void layers_of_a_checkpoint_with_memory_are_of_a_paused_machine(void **state)
+{
+	struct keeper_frozen frozen;
+
+	put_disks();
+	freeze_begin(&rig_k, 0, 5, "c1", true);
+	assert_int_equal(rig_k.suspend->step, SUSPEND_PARKING);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(rig_k.suspend->step == SUSPEND_LINGERING);
+	assert_false(is_there("root.1.qcow2"));
+	suspend_on_timer(&rig_k);
+	must_command("stop");
+	qemu_switches();
+	qemu_switches();
+	/* this sandbox has no initrd: its memory cannot be saved */
+	must_command("cont");
+	must_get_frozen(&frozen);
+	assert_true(frozen.code < 0);
+	assert_string_equal(frozen.label, "c1");
+	assert_non_null(strstr(frozen.text, "was not saved and keeps running"));
+	assert_true(is_there("root.qcow2") && is_there("docker.1.qcow2"));
+	assert_int_equal(rig_k.freeze->state, FREEZE_IDLE);
+	free_disks();
+}
+
+static void a_guest_that_does_not_park_has_no_checkpoint(void **state)
+{
+	struct keeper_frozen frozen;
+
+	put_disks();
+	freeze_begin(&rig_k, 0, 5, "c1", true);
+	reply_to(take_question(), false, "a program cannot be frozen");
+	must_get_frozen(&frozen);
+	assert_int_equal(frozen.code, -EIO);
+	assert_non_null(strstr(frozen.text, "a program cannot be frozen"));
+	reply_to(take_question(), true, ""); /* /wake */
+	RIG_UNTIL(!rig_k.suspend->is_waking);
+	assert_false(is_there("root.1.qcow2"));
+	assert_false(is_there("root.next.qcow2"));
 	free_disks();
 }
 
@@ -173,6 +227,8 @@ int main(void)
 		QEMU_TEST(the_record_of_a_checkpoint_is_written_while_the_guest_waits),
 		QEMU_TEST(a_second_freeze_is_refused_with_its_label),
 		QEMU_TEST(a_checkpoint_without_a_record_fails),
+		QEMU_TEST(layers_of_a_checkpoint_with_memory_are_of_a_paused_machine),
+		QEMU_TEST(a_guest_that_does_not_park_has_no_checkpoint),
 		QEMU_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};
 

@@ -106,7 +106,7 @@ static int open_snapshot(void)
 
 	assert_int_equal(pwrite(memory, "guest", 5, 8 * PAGE), 5);
 	assert_int_equal(mkdir(dir, 0700), 0);
-	assert_int_equal(image_save_begin(dir, memory, &save, &fd, NULL), 0);
+	assert_int_equal(image_save_begin(dir, memory, false, &save, &fd, NULL), 0);
 	assert_int_equal(fd_write_all(fd, "devices", 7), 0);
 	fd_close(&fd);
 	assert_int_equal(poll(&(struct pollfd){.fd = save.pidfd, .events = POLLIN}, 1, 60000), 1);

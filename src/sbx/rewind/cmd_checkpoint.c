@@ -13,18 +13,20 @@
 #include "rewind.h"
 
 #define CHECKPOINT_MS 70000
+#define MEMORY_MS 310000
 
 static const struct opt_def opts[] = {
 	{0, "ls", NULL, "list the checkpoints of the sandbox"},
 	{0, "rm", "LABEL", "remove a checkpoint of a stopped sandbox and merge its layers"},
-	{0, "memory", NULL, "not supported: fails, since checkpoints contain disks only"},
+	{0, "memory", NULL, "keep the memory too: a rewind resumes the programs"},
 	{0, "json", NULL, "print JSON"},
 	{0},
 };
 
 static void print_list(const json_t *list)
 {
-	static const char *const heading[] = {"LABEL", "CREATED", "SIZE", "PAUSE", "AUDIT", "KIND"};
+	static const char *const heading[] = {
+		"LABEL", "CREATED", "SIZE", "PAUSE", "AUDIT", "KIND", "MEMORY"};
 	CLEANUP(table_done) struct table t;
 	const json_t *c;
 	size_t i;
@@ -35,7 +37,8 @@ static void print_list(const json_t *list)
 		AUTO_FREE char *seq = xasprintf("%lld", api_int(c, "seq"));
 		char when[WHEN_TEXT], size[32];
 		const char *cells[] = {api_str(c, "label"), when, size, pause, seq,
-			json_is_true(json_object_get(c, "auto")) ? "auto" : "manual"};
+			json_is_true(json_object_get(c, "auto")) ? "auto" : "manual",
+			json_is_true(json_object_get(c, "with_memory")) ? "yes" : "no"};
 
 		when_print((uint64_t)api_int(c, "created_at"), false, when);
 		str_from_size((uint64_t)api_int(c, "bytes"), size, sizeof(size));
@@ -63,17 +66,18 @@ static int list_all(const char *ref, bool json, struct problem *p)
 	return 0;
 }
 
-static int create_one(const char *ref, const char *label, bool json, struct problem *p)
+static int create_one(const char *ref, const char *label, bool memory, bool json, struct problem *p)
 {
-	AUTO_JSON json_t *body = label ? json_pack("{s:s}", "label", label) : NULL;
+	AUTO_JSON json_t *body = json_pack("{s:s*, s:b}", "label", label, "with_memory", memory);
 	AUTO_JSON json_t *answer = NULL;
 	char size[32];
 	int r;
 
-	if (label && !body)
+	if (!body)
 		return err_set(&p->err, -EINVAL, "invalid label: it is not UTF-8");
-	ui_busy("freezing the disks");
-	r = sandbox_call("POST", ref, "/checkpoints", body, CHECKPOINT_MS, &answer, p);
+	ui_busy(memory ? "saving the disks and the memory" : "freezing the disks");
+	r = sandbox_call(
+		"POST", ref, "/checkpoints", body, memory ? MEMORY_MS : CHECKPOINT_MS, &answer, p);
 	ui_progress_end();
 	if (r < 0)
 		return r;
@@ -101,31 +105,23 @@ static int remove_one(const char *ref, const char *label, struct problem *p)
 	return r;
 }
 
-/* An error and not a checkpoint without memory: the user relies on programs that would be lost. */
-static int refuse_memory(const char *ref, struct problem *p)
-{
-	(void)err_set(&p->err, -EOPNOTSUPP, "--memory: a checkpoint contains disks, not memory");
-	return problem_hint(p, -EOPNOTSUPP, "sbx stop --suspend %s", ref);
-}
-
 static int run_checkpoint(struct opts *o)
 {
 	const char *ref = o->args.v[0], *label = o->args.n == 2 ? o->args.v[1] : NULL;
 	const char *rm = opts_value(o, "rm");
-	bool json = opts_has(o, "json");
+	bool json = opts_has(o, "json"), memory = opts_has(o, "memory");
 	struct problem p = {0};
 	int r;
 
-	if ((opts_has(o, "ls") || rm) && (label || (opts_has(o, "ls") && rm))) {
+	if ((opts_has(o, "ls") || rm) && (label || memory || (opts_has(o, "ls") && rm))) {
 		(void)err_set(&p.err, -EINVAL, "--ls and --rm LABEL take only SANDBOX");
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "checkpoint"));
 	}
-	if (opts_has(o, "memory"))
-		r = refuse_memory(ref, &p);
-	else if (rm)
+	if (rm)
 		r = remove_one(ref, rm, &p);
 	else
-		r = opts_has(o, "ls") ? list_all(ref, json, &p) : create_one(ref, label, json, &p);
+		r = opts_has(o, "ls") ? list_all(ref, json, &p)
+				      : create_one(ref, label, memory, json, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 
@@ -137,8 +133,10 @@ const struct verb verb_checkpoint = {
 	.about =
 		"Keeps the current contents of the disks as a checkpoint. The file systems are consistent,\n"
 		"and the sandbox keeps running. A checkpoint uses disk space only for data that is changed\n"
-		"later. Default for LABEL: c1, c2 and so on. Memory and workspaces are not part of it.",
+		"later. Default for LABEL: c1, c2 and so on. Workspaces are not part of it, and memory only\n"
+		"with --memory: a rewind then resumes the programs of that time.",
 	.examples = "  sbx checkpoint demo before-upgrade\n"
+		    "  sbx checkpoint demo ready --memory\n"
 		    "  sbx checkpoint --ls demo\n"
 		    "  sbx checkpoint --rm before-upgrade demo\n",
 	.opts = opts,

@@ -30,6 +30,7 @@ struct target {
 	const char *label; /* NULL: undo */
 	uint64_t seq;	   /* records above are later; 0: by time */
 	uint64_t time_ms;
+	bool has_memory;
 };
 
 /* ---- the checkpoint ---- */
@@ -39,6 +40,7 @@ static void take_checkpoint(const json_t *c, struct target *ret)
 	ret->label = api_str(c, "label");
 	ret->seq = (uint64_t)api_int(c, "seq");
 	ret->time_ms = (uint64_t)api_int(c, "created_at");
+	ret->has_memory = json_is_true(json_object_get(c, "with_memory"));
 }
 
 /* A label first: a label such as `d` is not a duration. */
@@ -244,9 +246,15 @@ static int rewind_sandbox(const char *ref, const struct target *t, struct proble
 {
 	AUTO_JSON json_t *body =
 		t->label ? json_pack("{s:s}", "label", t->label) : json_pack("{s:b}", "undo", 1);
+	AUTO_JSON json_t *s = NULL;
 	int r = sandbox_call("POST", ref, "/rewind", body, REWIND_MS, NULL, p);
 
-	return r < 0 ? r : sandbox_start(ref, NULL, NULL, p);
+	if (r == 0)
+		r = sandbox_start(ref, NULL, &s, p);
+	if (r == 0 && t->has_memory && strcmp(api_str(s, "start"), "resumed") != 0)
+		ui_warning("the programs of the checkpoint were not resumed: %s",
+			api_str(s, "cold_why"));
+	return r;
 }
 
 static void say_done(const char *ref, const struct target *t)
@@ -309,11 +317,12 @@ const struct verb verb_rewind = {
 	.args = "SANDBOX",
 	.summary = "return the disks of a sandbox to a checkpoint",
 	.about =
-		"Stops the sandbox, returns its disks to a checkpoint and starts it again. Later data is\n"
-		"set aside until the next rewind, and --undo exchanges it with the current data. Prints\n"
-		"what a rewind does not take back, from the audit log: requests that write, git pushes,\n"
-		"connections whose content sbx does not see, applied files, and changed files of\n"
-		"workspaces. The audit log itself is never rewound.",
+		"Stops the sandbox, returns its disks to a checkpoint and starts it again. The programs of\n"
+		"a checkpoint with memory are resumed. Later data is set aside until the next rewind, and\n"
+		"--undo exchanges it with the current data. Prints what a rewind does not take back, from\n"
+		"the audit log: requests that write, git pushes, connections whose content sbx does not\n"
+		"see, applied files, and changed files of workspaces. The audit log itself is never\n"
+		"rewound.",
 	.examples = "  sbx rewind demo --to before-upgrade\n"
 		    "  sbx rewind demo --to 10m --dry-run\n"
 		    "  sbx rewind demo --undo\n",

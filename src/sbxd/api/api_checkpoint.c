@@ -2,9 +2,9 @@
 /*
  * api_checkpoint - checkpoints of a sandbox's disks.
  *
- * How      POST has the keeper freeze the disks with a label; FROZEN adds the checkpoint to the
- *          list, even if the client has left: its audit record is written by then. A rewind is
- *          done here, under the lock of a stopped sandbox.
+ * How      POST has the keeper freeze the disks with a label, or also save the memory; FROZEN adds
+ *          the checkpoint to the list, even if the client has left: its audit record is written by
+ *          then. A rewind is done here, under the lock of a stopped sandbox.
  * Trust    As api.h. FROZEN comes from a keeper: its label is checked.
  */
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "lib/base/mem.h"
 
 #define CHECKPOINT_MS 60000
+#define MEMORY_MS 300000 /* as for a suspend, and the wake */
 
 static void wait_checkpoint(struct sbxd *d, struct conn *c, bool late)
 {
@@ -63,9 +64,13 @@ static int add_checkpoint(const char *id, const struct keeper_frozen *f, bool is
 	memcpy(c.label, f->label, sizeof(c.label));
 	for (size_t i = 0; i < TEMPLATE_N_DISKS; i++)
 		c.layer[i] = f->layers[i];
-	c.bytes = bytes_of(id, c.layer);
+	c.has_memory = memories_has(id, c.seq);
+	c.bytes = bytes_of(id, c.layer) + memories_bytes(id, c.seq);
 	list.v[list.n++] = *ret = c;
-	return checkpoints_save(id, &list, err);
+	r = checkpoints_save(id, &list, err);
+	if (r == 0)
+		memories_sweep(id, &list);
+	return r;
 }
 
 /* The chain is full: removing the oldest checkpoint makes room. */
@@ -121,6 +126,26 @@ static bool is_ready(struct sbxd *d, struct conn *c, struct keeper *k)
 	return true;
 }
 
+/* As for a suspend. */
+static bool may_save_memory(
+	struct sbxd *d, struct conn *c, const struct spec *spec, const struct keeper *k)
+{
+	AUTO_FREE char *disks = xasprintf("sbx checkpoint %s", spec->name);
+
+	if (spec->staged)
+		api_fail(d, c, 409, "conflict",
+			"the memory of a sandbox with --staged cannot be saved: its changes are on its disk",
+			disks);
+	else if (spec->accel != SPEC_ACCEL_AUTO &&
+		 strcmp(spec_accel_name(spec->accel), k->state.accel) != 0)
+		api_fail(d, c, 409, "conflict",
+			"--accel was changed, and saved memory works only with the current accelerator",
+			"sbx restart SANDBOX");
+	else
+		return true;
+	return false;
+}
+
 /* A label of the client must be new; without one, the next number. */
 static int choose_label(
 	struct checkpoints *list, char label[CHECKPOINTS_MAX_LABEL + 1], struct err *err)
@@ -142,14 +167,16 @@ void api_checkpoint(struct sbxd *d, struct conn *c, const struct api_request *re
 	AUTO_ROW struct store_row row = {0};
 	struct checkpoints list;
 	struct err err = {0};
-	bool is_auto = false;
+	bool is_auto = false, memory = false;
 	struct keeper *k;
-	int r = api_decode_checkpoint(c->http.body, label, sizeof(label), &is_auto, &err);
+	int r = api_decode_checkpoint(c->http.body, label, sizeof(label), &is_auto, &memory, &err);
 
 	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
 		return;
 	k = keeper_find(d, row.spec.id);
 	if (!is_ready(d, c, k))
+		return;
+	if (memory && !may_save_memory(d, c, &row.spec, k))
 		return;
 	if (is_auto)
 		checkpoints_auto_label(clock_wall_ms(), label);
@@ -162,10 +189,10 @@ void api_checkpoint(struct sbxd *d, struct conn *c, const struct api_request *re
 		(void)snprintf(k->autosave.label, sizeof(k->autosave.label), "%s", label);
 	templates_pin_row(d, &row.spec);
 	c->ask_id = keeper_next_ask(d);
-	if (keeper_ask_freeze(k->sock, c->ask_id, label) < 0)
+	if (keeper_ask_freeze(k->sock, c->ask_id, label, memory) < 0)
 		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 	else
-		conn_wait(d, c, wait_checkpoint, k->id, CHECKPOINT_MS);
+		conn_wait(d, c, wait_checkpoint, k->id, memory ? MEMORY_MS : CHECKPOINT_MS);
 }
 
 void api_checkpoints(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -222,7 +249,10 @@ static int remove_checkpoint(struct sbxd *d, const struct spec *spec, const char
 	if (r < 0)
 		return r;
 	checkpoints_remove(list, c);
-	return checkpoints_save(spec->id, list, err);
+	r = checkpoints_save(spec->id, list, err);
+	if (r == 0)
+		memories_sweep(spec->id, list);
+	return r;
 }
 
 /* sbx merges the layers: that takes longer than sbxd may wait. */

@@ -167,7 +167,7 @@ static void freeze_running(struct sbxd *d, struct conn *c, struct keeper *k)
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);
-	if (keeper_ask_freeze(k->sock, c->ask_id, "") < 0) {
+	if (keeper_ask_freeze(k->sock, c->ask_id, "", false) < 0) {
 		api_refuse(d, c, 503, "unresponsive", "sbx-keeper is not responding");
 		return;
 	}

@@ -47,11 +47,15 @@ static bool take_layers(const json_t *o, unsigned ret[TEMPLATE_N_DISKS])
 static bool take_checkpoint(const json_t *o, struct checkpoint *ret)
 {
 	const char *label = json_string_value(json_object_get(o, "label"));
-	const json_t *is_auto = json_object_get(o, "auto"); /* absent: written by an older sbxd */
-	bool ok = (!is_auto || json_is_boolean(is_auto)) && label && checkpoints_is_label(label) &&
+	/* absent: written by an older sbxd */
+	const json_t *is_auto = json_object_get(o, "auto"),
+		     *memory = json_object_get(o, "with_memory");
+	bool ok = (!is_auto || json_is_boolean(is_auto)) && (!memory || json_is_boolean(memory)) &&
+		  label && checkpoints_is_label(label) &&
 		  str_copy(ret->label, sizeof(ret->label), label) == 0;
 
 	ret->is_auto = json_is_true(is_auto);
+	ret->has_memory = json_is_true(memory);
 	ok = ok && take_number(o, "created_at", INT64_MAX, &ret->time_ms) &&
 	     take_number(o, "seq", INT64_MAX, &ret->seq) &&
 	     take_number(o, "bytes", INT64_MAX, &ret->bytes) &&
@@ -123,10 +127,10 @@ static json_t *layers_json(const unsigned layer[TEMPLATE_N_DISKS])
 
 json_t *checkpoints_to_json(const struct checkpoint *c)
 {
-	return json_pack("{s:s,s:b,s:I,s:I,s:I,s:I,s:o}", "label", c->label, "auto", c->is_auto,
-		"created_at", (json_int_t)c->time_ms, "seq", (json_int_t)c->seq, "bytes",
-		(json_int_t)c->bytes, "pause_ms", (json_int_t)c->pause_ms, "layers",
-		layers_json(c->layer));
+	return json_pack("{s:s,s:b,s:b,s:I,s:I,s:I,s:I,s:o}", "label", c->label, "auto", c->is_auto,
+		"with_memory", c->has_memory, "created_at", (json_int_t)c->time_ms, "seq",
+		(json_int_t)c->seq, "bytes", (json_int_t)c->bytes, "pause_ms",
+		(json_int_t)c->pause_ms, "layers", layers_json(c->layer));
 }
 
 static json_t *list_json(const struct checkpoint *v, size_t n)

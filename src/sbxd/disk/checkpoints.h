@@ -28,7 +28,8 @@ struct checkpoint {
 	uint64_t bytes;	   /* of the layers that it made */
 	uint64_t pause_ms; /* of the guest */
 	unsigned layer[TEMPLATE_N_DISKS];
-	bool is_auto; /* created by a setting, and removed by checkpoint.keep */
+	bool is_auto;	 /* created by a setting, and removed by checkpoint.keep */
+	bool has_memory; /* memories.h */
 };
 
 struct checkpoints {

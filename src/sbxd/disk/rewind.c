@@ -11,8 +11,10 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "memories.h"
 
 #define MAX_FILES (4 * TEMPLATE_N_DISKS * (LAYERS_MAX + 1))
 #define MAX_PLAN (3 * CHECKPOINTS_MAX_BYTES)
@@ -30,6 +32,7 @@ struct disk_file {
 struct plan {
 	bool undo;
 	uint64_t step;
+	uint64_t memory;	 /* the record of the checkpoint, if it has memory; else 0 */
 	struct checkpoints list; /* the result */
 };
 
@@ -148,8 +151,9 @@ static int run_step(int dir, const struct plan *p, struct err *err)
 static int save_plan(const char *id, const struct plan *p, struct err *err)
 {
 	AUTO_FREE char *path = plan_path(id), *text = NULL;
-	json_auto_t *o = json_pack("{s:b,s:I,s:o}", "undo", p->undo, "step", (json_int_t)p->step,
-		"list", checkpoints_encode(&p->list));
+	json_auto_t *o =
+		json_pack("{s:b,s:I,s:I,s:o}", "undo", p->undo, "step", (json_int_t)p->step,
+			"memory", (json_int_t)p->memory, "list", checkpoints_encode(&p->list));
 
 	text = json_dumps(o, JSON_COMPACT);
 	return text ? file_save(path, slice_from_str(text), err) : -ENOMEM;
@@ -159,7 +163,7 @@ static int load_plan(const char *id, struct plan *ret, struct err *err)
 {
 	AUTO_FREE char *path = plan_path(id), *text = NULL;
 	json_auto_t *o = NULL;
-	const json_t *step, *undo;
+	const json_t *step, *undo, *memory;
 	size_t n = 0;
 	int r = file_load_no_link(path, MAX_PLAN, &text, &n, err);
 
@@ -168,12 +172,25 @@ static int load_plan(const char *id, struct plan *ret, struct err *err)
 	o = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	step = json_object_get(o, "step");
 	undo = json_object_get(o, "undo");
+	memory = json_object_get(o, "memory"); /* absent: written by an older sbxd */
 	ret->undo = json_is_true(undo);
 	ret->step = (uint64_t)json_integer_value(step);
-	if (!json_is_boolean(undo) || ret->step < 1 || ret->step > 3 ||
-		!checkpoints_decode(json_object_get(o, "list"), &ret->list) || !ret->list.has_aside)
+	ret->memory = (uint64_t)json_integer_value(memory);
+	if (!json_is_boolean(undo) || json_integer_value(memory) < 0 || ret->step < 1 ||
+		ret->step > 3 || !checkpoints_decode(json_object_get(o, "list"), &ret->list) ||
+		!ret->list.has_aside)
 		return err_set(err, -EBADMSG, "invalid plan of a rewind: %s", path);
 	return 0;
+}
+
+/* The disks are those of the checkpoint without it, too. */
+static void place_memory(const char *id, uint64_t seq)
+{
+	struct err err = {0};
+	int r = memories_place(id, seq, &err);
+
+	if (r < 0)
+		log_warn("the memory of the checkpoint is not used: %s", err_text(&err, r));
 }
 
 static int run_plan(const char *id, struct plan *p, struct err *err)
@@ -190,8 +207,12 @@ static int run_plan(const char *id, struct plan *p, struct err *err)
 		p->step++;
 		r = save_plan(id, p, err);
 	}
+	if (r == 0 && p->memory)
+		place_memory(id, p->memory);
 	if (r == 0)
 		r = checkpoints_save(id, &p->list, err);
+	if (r == 0)
+		memories_sweep(id, &p->list);
 	if (r == 0 && (unlink(plan) < 0 || fsync(dir) < 0))
 		r = err_errno(err, -errno, "cannot remove %s", plan);
 	return r;
@@ -260,7 +281,8 @@ int rewind_begin(const char *id, const char *label, struct err *err)
 
 	if (r < 0)
 		return r;
-	p = (struct plan){.undo = !label, .step = 1};
+	p = (struct plan){
+		.undo = !label, .step = 1, .memory = label && to->has_memory ? to->seq : 0};
 	memcpy(p.list.keep, label ? to->layer : now.keep, sizeof(p.list.keep));
 	plan_list(&p, &now);
 	r = save_plan(id, &p, err);

@@ -7,7 +7,9 @@
  *          and its step, and is written before the first file moves. Each step can be repeated:
  *          after a crash rewind_settle completes the plan. Step 1 moves the files above to
  *          root.hold.N.qcow2, 2 removes the older ones set aside or puts them back, 3 makes the
- *          held ones those set aside, writes the list and removes the plan.
+ *          held ones those set aside, writes the list and removes the plan. For a checkpoint with
+ *          memory, the sandbox is suspended then (memories.h); if that fails it boots from the
+ *          disks.
  * Trust    As checkpoints.h.
  * Limits   Files are renamed within one directory; no content is read or copied.
  * See      checkpoints.h, rewind_test.c

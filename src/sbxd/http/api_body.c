@@ -160,10 +160,10 @@ static int take_label(const json_t *o, char *ret, size_t size, struct err *err)
 	return 0;
 }
 
-int api_decode_checkpoint(
-	struct slice body, char *ret, size_t size, bool *ret_auto, struct err *err)
+int api_decode_checkpoint(struct slice body, char *ret, size_t size, bool *ret_auto,
+	bool *ret_memory, struct err *err)
 {
-	static const char *const allowed[] = {"label", "auto", NULL};
+	static const char *const allowed[] = {"label", "auto", "with_memory", NULL};
 	json_auto_t *o = NULL;
 	int r;
 
@@ -174,8 +174,11 @@ int api_decode_checkpoint(
 		r = take_label(o, ret, size, err);
 	if (r == 0)
 		r = take_bool(o, "auto", ret_auto, err);
-	if (r == 0 && *ret_auto && ret[0])
-		r = err_set(err, -EINVAL, "label and auto are mutually exclusive");
+	if (r == 0)
+		r = take_bool(o, "with_memory", ret_memory, err);
+	if (r == 0 && *ret_auto && (ret[0] || *ret_memory))
+		r = err_set(err, -EINVAL, "%s and auto are mutually exclusive",
+			ret[0] ? "label" : "with_memory");
 	return r;
 }
 

@@ -92,8 +92,8 @@ int api_decode_ports(
 int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *err) MUST_CHECK;
 /* Exactly one of `label` and `undo`; with undo the label is empty. */
 int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err) MUST_CHECK;
-/* Optional body with `label`, or with `auto`. */
-int api_decode_checkpoint(
-	struct slice body, char *ret, size_t size, bool *ret_auto, struct err *err) MUST_CHECK;
+/* Optional body with `label` and `with_memory`, or with `auto`. */
+int api_decode_checkpoint(struct slice body, char *ret, size_t size, bool *ret_auto,
+	bool *ret_memory, struct err *err) MUST_CHECK;
 int api_decode_stop(
 	struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err) MUST_CHECK;

@@ -105,7 +105,7 @@ static const char *request_one(struct sbxd *d, struct keeper *k, struct checkpoi
 	if (!label[0] || checkpoints_find(list, label))
 		return "the label already exists";
 	(void)snprintf(k->autosave.label, sizeof(k->autosave.label), "%s", label);
-	return keeper_ask_freeze(k->sock, keeper_next_ask(d), label) < 0
+	return keeper_ask_freeze(k->sock, keeper_next_ask(d), label, false) < 0
 		       ? "sbx-keeper is not responding"
 		       : NULL;
 }

@@ -48,7 +48,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 	if (call == API_STOP)
 		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
 	if (call == API_CHECKPOINT)
-		(void)!api_decode_checkpoint(h->body, label, sizeof(label), &(bool){false}, &err);
+		(void)!api_decode_checkpoint(
+			h->body, label, sizeof(label), &(bool){false}, &(bool){false}, &err);
 	if (call == API_REWIND)
 		(void)!api_decode_rewind(h->body, label, sizeof(label), &err);
 	if (call == API_STAGE)

@@ -18,11 +18,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
 #include "lib/os/ipc/keeper_chan.h"
 #include "lib/os/ipc/keeper_ports.h"
@@ -220,6 +222,26 @@ static void take_ports(const struct ipc_msg *msg)
 		say_ports(msg->id);
 }
 
+/* The files of a checkpoint with memory. */
+static void put_memory(const char *dir, uint64_t seq)
+{
+	static const char *const names[] = {
+		"state", "memory", "memory.sums", "ca", "root.qcow2", "docker.qcow2", "image.json"};
+	AUTO_FREE char *to = xasprintf("%s/memory.%llu", dir, (unsigned long long)seq);
+
+	if (mkdir(to, 0700) < 0)
+		die("memory");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", to, names[i]);
+		const char *text = strcmp(names[i], "image.json") == 0
+					   ? "{\"version\":3,\"disks\":[]}"
+					   : names[i];
+
+		if (file_save(path, slice_from_str(text), NULL) < 0)
+			die("memory");
+	}
+}
+
 /* The top becomes the next layer, as a keeper does it; a top that is not there is made. */
 static void take_freeze(const struct ipc_msg *msg)
 {
@@ -247,6 +269,8 @@ static void take_freeze(const struct ipc_msg *msg)
 	if (mode_is("freeze-lie"))
 		snprintf(f.label, sizeof(f.label), "../../x");
 	f.seq += f.layers[0];
+	if (msg->type == KEEPER_MEMORY && f.code == 0)
+		put_memory(dir, f.seq);
 	if (mode_is("freeze-late"))
 		(void)usleep(1000000);
 	if (!mode_is("freeze-mute"))
@@ -321,7 +345,7 @@ static void on_message(void)
 		take_reload(&msg);
 	else if (msg.type == KEEPER_PORTS)
 		take_ports(&msg);
-	else if (msg.type == KEEPER_FREEZE)
+	else if (msg.type == KEEPER_FREEZE || msg.type == KEEPER_MEMORY)
 		take_freeze(&msg);
 	else if (msg.type == KEEPER_CLAIM)
 		take_claim(&msg);

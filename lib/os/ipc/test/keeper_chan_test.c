@@ -236,10 +236,14 @@ static void frozen(void **state)
 			     out;
 	char label[KEEPER_MAX_LABEL];
 
-	assert_int_equal(keeper_ask_freeze(pair[0], 5, "before-merge"), 0);
+	assert_int_equal(keeper_ask_freeze(pair[0], 5, "before-merge", false), 0);
 	must_get(KEEPER_FREEZE, 5);
 	CHECK_BOUNDS(keeper_get_freeze(&msg, label));
 	assert_string_equal(label, "before-merge");
+	assert_int_equal(keeper_ask_freeze(pair[0], 6, "with-memory", true), 0);
+	must_get(KEEPER_MEMORY, 6);
+	assert_int_equal(keeper_get_freeze(&msg, label), 0);
+	assert_string_equal(label, "with-memory");
 	assert_int_equal(keeper_send_frozen(pair[0], 5, &in), 0);
 	must_get(KEEPER_FROZEN, 5);
 	CHECK_BOUNDS(keeper_get_frozen(&msg, &out));

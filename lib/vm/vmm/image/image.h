@@ -127,8 +127,9 @@ struct image_save {
 
 /* Makes `state`, `memory` and `memory.sums` in dir. *ret_fd is for vmm_save; memory_fd (borrowed)
  * is the machine's, which must stand still when the pipe ends. Memory that is a file without a name
- * in the same file system becomes `memory`, once; otherwise it is copied. */
-int image_save_begin(const char *dir, int memory_fd, struct image_save *ret, int *ret_fd,
+ * in the same file system becomes `memory`, once; otherwise it is copied. `copy`: always, for a
+ * machine that continues. */
+int image_save_begin(const char *dir, int memory_fd, bool copy, struct image_save *ret, int *ret_fd,
 	struct err *err) MUST_CHECK;
 /* When pidfd is readable: the files are complete and synced, or err has the reason. */
 int image_save_end(

@@ -399,9 +399,9 @@ static bool give_name(int memory_fd, const char *dir)
 	return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-static int make_memory(int memory_fd, const char *dir, int *ret_fd, struct err *err)
+static int make_memory(int memory_fd, bool copy, const char *dir, int *ret_fd, struct err *err)
 {
-	if (give_name(memory_fd, dir))
+	if (!copy && give_name(memory_fd, dir))
 		return fchmod(memory_fd, 0400) < 0
 			       ? err_errno(err, -errno, "cannot change the mode of the memory")
 			       : 0;
@@ -409,8 +409,8 @@ static int make_memory(int memory_fd, const char *dir, int *ret_fd, struct err *
 	return MIN(*ret_fd, 0);
 }
 
-int image_save_begin(
-	const char *dir, int memory_fd, struct image_save *ret, int *ret_fd, struct err *err)
+int image_save_begin(const char *dir, int memory_fd, bool copy, struct image_save *ret, int *ret_fd,
+	struct err *err)
 {
 	AUTO_CLOSE int state = make_part(dir, "state", err), memory = -1, sums = -1;
 	AUTO_CLOSE int rd = -1, wr = -1, result_rd = -1, result_wr = -1;
@@ -420,7 +420,7 @@ int image_save_begin(
 	if (state < 0)
 		return state;
 	sums = make_part(dir, IMAGE_SUMS, err);
-	r = sums < 0 ? sums : make_memory(memory_fd, dir, &memory, err);
+	r = sums < 0 ? sums : make_memory(memory_fd, copy, dir, &memory, err);
 	if (r < 0)
 		return r;
 	r = make_pipe(&rd, &wr);

@@ -95,7 +95,7 @@ static int save_memory(int memory, const char *to, const char *bytes, size_t n,
 {
 	uint64_t before = memory_used(memory);
 	struct image_save save;
-	int fd, r = image_save_begin(to, memory, &save, &fd, err);
+	int fd, r = image_save_begin(to, memory, false, &save, &fd, err);
 
 	assert_int_equal(r, 0);
 	/* the other end may be gone: too much was written */
