@@ -27,11 +27,13 @@
 /* malloc may hold as much again in unusable fragments. */
 static_assert(2 * (EDGE_BUDGET + STEP) <= JAIL_EDGE_AS, "the budget is used up first");
 
-/* Memory that closing connections does not free: streams of sbx.ctl, names, leaves, asks. */
+/* Memory that closing connections does not free: streams of sbx.ctl, names, leaves, asks. An ask
+ * with a target is freed with its connection. */
 #define FIXED                                                                           \
 	(EDGE_MAX_STREAMS * WIRE_STREAM_WINDOW + SYNTH_MAX_BYTES + SYNTH_N_ADDRS * 32 + \
 		MINT_MAX_LEAVES * 2 * MINT_MAX_CERT +                                   \
-		NET_MAX_CONNS * (2 * sizeof(struct edge_ask) + sizeof(struct conn)))
+		NET_MAX_CONNS *                                                         \
+			(2 * (sizeof(struct edge_ask) - EDGE_MAX_TARGET) + sizeof(struct conn)))
 static_assert(FIXED <= EDGE_BUDGET / 2, "half of the budget is left for connections");
 
 /* Estimates what closing it frees. Streams of HTTP/2 are connections themselves. */

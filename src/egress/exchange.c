@@ -130,6 +130,7 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 {
 	x->kind = open->kind;
 	x->port = open->port;
+	x->ticket = open->ticket;
 	if (host_from_wire(slice_from_str(open->host), &x->host, NULL) < 0 ||
 		!slice_eq_str(host_slice(&x->host), open->host))
 		x->host = (struct host){0};
@@ -211,12 +212,14 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 
 /* ---- the request ---- */
 
-/* Whether edge requests exactly the target that the keeper allowed. */
+/* Whether edge requests exactly what the keeper allowed. */
 static bool is_as_allowed(const struct exchange *x, const struct http_req *req)
 {
 	struct host host;
 
 	if ((x->kind == EGRESS_TUNNEL) != (req->form == HTTP_FORM_AUTHORITY))
+		return false;
+	if (x->kind == EGRESS_HTTP && !out_is_decided(&x->ticket, req))
 		return false;
 	if (host_from_wire(req->host, &host, NULL) < 0 || !slice_eq(host_slice(&host), req->host))
 		return false;

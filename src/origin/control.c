@@ -91,7 +91,8 @@ static int answer_roots(struct origin *o, struct ipc_msg *msg)
 
 static int answer_open(struct origin *o, struct ipc_msg *msg)
 {
-	int r = chan_get_plain(&origin_chan, msg, ORIGIN_OPEN);
+	struct ticket ticket;
+	int r = origin_get_open(msg, &ticket);
 
 	if (r < 0)
 		return r;
@@ -99,7 +100,7 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 		if (o->exchanges[i].state != EXCHANGE_FREE && o->exchanges[i].id == msg->id)
 			return -EBADMSG;
 	}
-	exchange_open(o, msg->id, TAKE_FD(msg->fd));
+	exchange_open(o, msg->id, &ticket, TAKE_FD(msg->fd));
 	return 0;
 }
 

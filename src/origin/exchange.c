@@ -153,7 +153,7 @@ static struct exchange *find_free(struct origin *o)
 	return NULL;
 }
 
-void exchange_open(struct origin *o, uint32_t id, int fd)
+void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int fd)
 {
 	/* One slot more than may be open, and no message is read while a report is due: so a slot
 	 * is always free. */
@@ -165,6 +165,7 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 		.id = id,
 		.gen = gen,
 		.order = o->n_exchanges++,
+		.ticket = *ticket,
 		.edge_fd = fd};
 	canon_reader_init(&x->frames);
 	o->n_open++;
@@ -187,11 +188,12 @@ void exchange_open(struct origin *o, uint32_t id, int fd)
 
 /* ---- the request ---- */
 
-/* An origin has exactly one host and port, with https. */
-static bool is_ours(const struct origin *o, const struct http_req *req)
+/* An origin has exactly one host and port, with https. Of those, an exchange is for the one request
+ * that the keeper decided. */
+static bool is_ours(const struct origin *o, const struct exchange *x, const struct http_req *req)
 {
-	return req->scheme == HTTP_SCHEME_HTTPS && req->port == o->config.port &&
-	       slice_eq(req->host, host_slice(&o->host));
+	return out_is_decided(&x->ticket, req) && req->scheme == HTTP_SCHEME_HTTPS &&
+	       req->port == o->config.port && slice_eq(req->host, host_slice(&o->host));
 }
 
 /* The request lives until it no longer may be sent again; its text is in the copied payload. */
@@ -203,7 +205,7 @@ static int take_request(struct origin *o, struct exchange *x, struct slice paylo
 	t->head = xmalloc(payload.n);
 	memcpy(t->head, payload.p, payload.n);
 	if (canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req) < 0 ||
-		!is_ours(o, &t->req))
+		!is_ours(o, x, &t->req))
 		return -EBADMSG;
 	return canon_flow_req(&t->up, &t->req);
 }

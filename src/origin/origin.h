@@ -34,7 +34,7 @@ bool control_tokens(
 /* exchange.c */
 extern const struct exchange_ops exchange_ops;
 /* Takes fd. */
-void exchange_open(struct origin *o, uint32_t id, int fd);
+void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int fd);
 struct exchange *exchange_find(struct origin *o, struct loop_key key);
 void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct origin *o, struct exchange *x);

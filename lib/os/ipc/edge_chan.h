@@ -25,6 +25,7 @@
 #pragma once
 
 #include "chan.h"
+#include "lib/base/hash/ticket.h"
 
 #define EDGE_MAX_ID 32
 #define EDGE_MAX_PATH 64
@@ -34,7 +35,7 @@
 #define EDGE_MAX_ASKS 1280 /* unanswered at once: one for each stream of sbx.net */
 #define EDGE_MAX_HOST 254
 #define EDGE_MAX_METHOD 33
-#define EDGE_MAX_URL 1024 /* a longer path is truncated and marked for rules and the audit log */
+#define EDGE_MAX_TARGET 8192 /* HTTP_MAX_TARGET of lib/wire/http/canon, and a NUL */
 #define EDGE_MAX_RULE 256
 #define EDGE_MAX_REASON 512
 #define EDGE_MAX_NAME 64
@@ -118,12 +119,25 @@ struct edge_ask {
 	char host[EDGE_MAX_HOST]; /* canonical (rules/policy/host.h); of a fault: what is known */
 	uint16_t port;		  /* 0 for DNS, and in a fault where it is not known */
 	uint16_t qtype;		  /* DNS */
-	bool url_cut;
-	bool tls;		      /* HTTP: inside TLS that edge has opened */
+	bool tls;		  /* HTTP: inside TLS that edge has opened */
 	char method[EDGE_MAX_METHOD]; /* HTTP */
-	char url[EDGE_MAX_URL];	      /* HTTP: the path, without the query */
-	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
+	char target
+		[EDGE_MAX_TARGET]; /* HTTP: the whole path, and `?` and the query if it has one */
+	char fault[EDGE_MAX_TEXT]; /* not "": why edge has refused it */
 };
+
+/* The target of an HTTP ask up to its query. */
+struct slice edge_ask_path(const struct edge_ask *ask);
+/* What an HTTP ask permits if it is allowed. */
+void edge_ask_ticket(const struct edge_ask *ask, struct ticket *ret);
+
+/* An ask that waits: a heap block with just its texts, where struct edge_ask has room for the
+ * longest. free() frees it. */
+struct ask_copy;
+struct ask_copy *ask_copy_new(const struct edge_ask *ask);
+void ask_copy_get(const struct ask_copy *a, struct edge_ask *ret);
+/* True if an allowed ask needs egress. */
+bool ask_copy_is_open(const struct ask_copy *a);
 
 struct edge_verdict {
 	bool allowed;

@@ -3,6 +3,7 @@
 #include "edge_chan.h"
 
 #include <errno.h>
+#include "lib/base/mem.h"
 
 static const struct field ask_fields[] = {
 	FIELD_ENUM(edge_ask, kind, EDGE_N_ASK_KINDS),
@@ -11,18 +12,102 @@ static const struct field ask_fields[] = {
 	FIELD_TEXT(edge_ask, host),
 	FIELD_NUMBER(edge_ask, port),
 	FIELD_NUMBER(edge_ask, qtype),
-	FIELD_BOOL(edge_ask, url_cut),
 	FIELD_BOOL(edge_ask, tls),
 	FIELD_TEXT(edge_ask, method),
-	FIELD_TEXT(edge_ask, url),
+	FIELD_TEXT(edge_ask, target),
 	FIELD_TEXT(edge_ask, fault),
 	{0},
 };
+
+struct slice edge_ask_path(const struct edge_ask *ask)
+{
+	return slice_of(ask->target, strcspn(ask->target, "?"));
+}
+
+void edge_ask_ticket(const struct edge_ask *ask, struct ticket *ret)
+{
+	struct ticket_request req = {.tls = ask->tls,
+		.method = slice_from_str(ask->method),
+		.host = slice_from_str(ask->host),
+		.port = ask->port,
+		.path = edge_ask_path(ask)};
+	const char *query = ask->target + req.path.n;
+
+	req.has_query = *query == '?';
+	if (req.has_query)
+		req.query = slice_from_str(query + 1);
+	ticket_make(&req, ret);
+}
 
 int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask)
 {
 	return chan_send(sock, EDGE_ASK, id, ask_fields, ask, -1);
 }
+
+/* ---- asks that wait ---- */
+
+struct ask_copy {
+	enum edge_ask_kind kind;
+	enum edge_via via;
+	enum edge_proto proto;
+	uint16_t port, qtype;
+	bool has_fault, tls;
+	char texts[]; /* host, method, target and fault, each with its NUL */
+};
+
+struct ask_copy *ask_copy_new(const struct edge_ask *ask)
+{
+	const char *const texts[] = {ask->host, ask->method, ask->target, ask->fault};
+	struct ask_copy *a;
+	size_t n = 0;
+	char *at;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		n += strlen(texts[i]) + 1;
+	a = xmalloc(sizeof(*a) + n);
+	*a = (struct ask_copy){.kind = ask->kind,
+		.via = ask->via,
+		.proto = ask->proto,
+		.port = ask->port,
+		.qtype = ask->qtype,
+		.tls = ask->tls,
+		.has_fault = ask->fault[0]};
+	at = a->texts;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		at = stpcpy(at, texts[i]) + 1;
+	return a;
+}
+
+static const char *take_text(const char *at, char *ret)
+{
+	size_t n = strlen(at) + 1;
+
+	memcpy(ret, at, n);
+	return at + n;
+}
+
+void ask_copy_get(const struct ask_copy *a, struct edge_ask *ret)
+{
+	const char *at = a->texts;
+
+	ret->kind = a->kind;
+	ret->via = a->via;
+	ret->proto = a->proto;
+	ret->port = a->port;
+	ret->qtype = a->qtype;
+	ret->tls = a->tls;
+	at = take_text(at, ret->host);
+	at = take_text(at, ret->method);
+	at = take_text(at, ret->target);
+	(void)take_text(at, ret->fault);
+}
+
+bool ask_copy_is_open(const struct ask_copy *a)
+{
+	return edge_ask_has_socket(a->kind) && a->kind != EDGE_ASK_AGENT && !a->has_fault;
+}
+
+/* ---- verdicts ---- */
 
 static const struct field verdict_fields[] = {
 	FIELD_BOOL(edge_verdict, allowed),
@@ -47,7 +132,7 @@ static bool ask_is_ok(const struct edge_ask *a)
 	bool dns = a->kind == EDGE_ASK_DNS;
 	bool agent = a->kind == EDGE_ASK_AGENT;
 
-	if (!http && (a->method[0] || a->url[0] || a->url_cut || a->tls))
+	if (!http && (a->method[0] || a->target[0] || a->tls))
 		return false;
 	if (dns ? a->port != 0 : a->qtype != 0)
 		return false;

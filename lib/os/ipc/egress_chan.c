@@ -102,6 +102,12 @@ int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table)
 	return chan_send(sock, EGRESS_POLICY, id, policy_fields, &part, table);
 }
 
+const struct field egress_ticket_fields[] = {
+	FIELD_RANGE(ticket, version, TICKET_VERSION, TICKET_VERSION),
+	FIELD_BYTES(ticket, digest),
+	{0},
+};
+
 static const struct field open_fields[] = {
 	FIELD_ENUM(egress_open, kind, EGRESS_N_KINDS),
 	FIELD_STR(egress_open, host),
@@ -111,7 +117,13 @@ static const struct field open_fields[] = {
 
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd)
 {
-	return chan_send(sock, EGRESS_OPEN, id, open_fields, open, fd);
+	UNINITIALIZED uint8_t buf[sizeof(*open) + 8];
+	struct wr wr = wr_init(buf, sizeof(buf));
+
+	fields_write(&wr, open_fields, open);
+	if (open->kind == EGRESS_HTTP)
+		fields_write(&wr, egress_ticket_fields, &open->ticket);
+	return ipc_send_wr(sock, EGRESS_OPEN, id, &wr, fd);
 }
 
 int egress_ask_locals(int sock, const struct egress_locals *locals)
@@ -196,8 +208,14 @@ int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
 
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)
 {
-	int r = chan_get(&egress_chan, msg, EGRESS_OPEN, open_fields, ret);
+	struct rd rd = rd_init(ipc_body(msg));
+	int r;
 
+	fields_read(&rd, open_fields, ret);
+	ret->ticket = (struct ticket){0};
+	if (!rd.bad && ret->kind == EGRESS_HTTP)
+		fields_read(&rd, egress_ticket_fields, &ret->ticket);
+	r = chan_finish(&egress_chan, msg, EGRESS_OPEN, &rd);
 	return r == 0 && (!ret->host[0] || (msg->fd >= 0) != (ret->kind != EGRESS_SOCKET))
 		       ? -EBADMSG
 		       : r;

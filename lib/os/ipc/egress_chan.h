@@ -28,6 +28,7 @@
 #pragma once
 
 #include "chan.h"
+#include "lib/base/hash/ticket.h"
 
 #define EGRESS_MAX_HOST 254
 #define EGRESS_MAX_ADDR 64
@@ -99,6 +100,7 @@ struct egress_open {
 	enum egress_kind kind;
 	char host[EGRESS_MAX_HOST]; /* canonical */
 	uint16_t port;
+	struct ticket ticket; /* of the kind HTTP: for its one request */
 };
 
 enum egress_outcome {
@@ -123,8 +125,9 @@ struct egress_result {
 	char text[EGRESS_MAX_TEXT]; /* one printable sentence */
 };
 
-/* ORIGIN_SOCKET of origin_chan.h has them too. */
+/* ORIGIN_SOCKET and ORIGIN_OPEN of origin_chan.h have them too. */
 extern const struct field egress_result_fields[];
+extern const struct field egress_ticket_fields[];
 /* "connection refused" ... */
 const char *egress_outcome_text(enum egress_outcome outcome);
 

@@ -131,6 +131,11 @@ int origin_ask_config(int sock, const struct origin_config *config, int file)
 	return chan_send(sock, ORIGIN_CONFIG, 0, config_fields, config, file);
 }
 
+int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket, int fd)
+{
+	return chan_send(sock, ORIGIN_OPEN, id, egress_ticket_fields, ticket, fd);
+}
+
 int origin_answer_want(int sock, uint32_t id, const struct egress_result *result, int fd)
 {
 	return chan_send(sock, ORIGIN_SOCKET, id, egress_result_fields, result, fd);
@@ -153,6 +158,11 @@ int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret)
 	int r = chan_get(&origin_chan, msg, ORIGIN_CONFIG, config_fields, ret);
 
 	return ret->host[0] ? r : -EBADMSG;
+}
+
+int origin_get_open(const struct ipc_msg *msg, struct ticket *ret)
+{
+	return chan_get(&origin_chan, msg, ORIGIN_OPEN, egress_ticket_fields, ret);
 }
 
 int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret)

@@ -10,7 +10,7 @@
  *          HELLO    origin -> keeper  START > CONFIG  -             build id
  *          CONFIG   keeper -> origin  CONFIG > ROOTS  a file        struct origin_config
  *          ROOTS    keeper -> origin  ROOTS > RUN     a file        -
- *          OPEN     keeper -> origin  RUN             the socket    -
+ *          OPEN     keeper -> origin  RUN             the socket    struct ticket
  *          RESULT   origin -> keeper  RUN, per OPEN   -             struct origin_result
  *          CLOSED   origin -> keeper  RUN, per OPEN   -             u64 bytes up, u64 bytes down
  *          WANT     origin -> keeper  RUN             -             -
@@ -147,8 +147,10 @@ int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST
 int origin_send_tokens(
 	int sock, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. ROOTS, OPEN: chan_send_plain. */
+/* keeper's side; fds stay the caller's. ROOTS: chan_send_plain. */
 int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
+/* fd: origin's end of the socket to edge. */
+int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket, int fd) MUST_CHECK;
 /* fd: -1 unless the outcome is EGRESS_CONNECTED. */
 int origin_answer_want(
 	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
@@ -159,6 +161,7 @@ int origin_ask_renew(int sock, uint8_t has) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret) MUST_CHECK;
+int origin_get_open(const struct ipc_msg *msg, struct ticket *ret) MUST_CHECK;
 int origin_get_socket(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
 int origin_get_need(const struct ipc_msg *msg, struct origin_need *ret) MUST_CHECK;
 int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret) MUST_CHECK;

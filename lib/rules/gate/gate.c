@@ -146,10 +146,13 @@ const char *gate_path_word(const struct edge_ask *ask)
 
 void gate_print_op(const struct edge_ask *ask, char *buf)
 {
+	struct slice path = edge_ask_path(ask);
+
 	buf[0] = '\0';
 	if (ask->method[0])
-		(void)snprintf(buf, GATE_MAX_OP, "%s %s%s", ask->method, ask->url,
-			ask->url_cut ? " ..." : "");
+		(void)snprintf(buf, GATE_MAX_OP, "%s %.*s%s", ask->method,
+			(int)MIN(path.n, (size_t)GATE_MAX_PATH), ask->target,
+			path.n > GATE_MAX_PATH ? " ..." : "");
 }
 
 int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)

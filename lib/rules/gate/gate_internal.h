@@ -27,8 +27,9 @@ struct gate {
 };
 
 const char *gate_path_word(const struct edge_ask *ask);
-/* "GET /a/b"; buf has GATE_MAX_OP bytes. */
-#define GATE_MAX_OP (EDGE_MAX_METHOD + EDGE_MAX_URL + 8)
+/* "GET /a/b", never the query, which may have secrets; buf has GATE_MAX_OP bytes. */
+#define GATE_MAX_PATH 1023 /* the record of a longer path has its beginning and " ..." */
+#define GATE_MAX_OP (EDGE_MAX_METHOD + GATE_MAX_PATH + 8)
 void gate_print_op(const struct edge_ask *ask, char *buf);
 int gate_append(struct gate *g, const struct audit_event *ev, struct err *err) MUST_CHECK;
 uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask);

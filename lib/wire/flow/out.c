@@ -118,6 +118,19 @@ int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret)
 	return 1;
 }
 
+bool out_is_decided(const struct ticket *ticket, const struct http_req *req)
+{
+	const struct ticket_request r = {.tls = req->scheme == HTTP_SCHEME_HTTPS,
+		.method = req->method,
+		.host = req->host,
+		.port = req->port,
+		.path = req->path,
+		.query = req->query,
+		.has_query = req->has_query};
+
+	return ticket_is_for(ticket, &r);
+}
+
 int out_end(struct out *o, int fd, bool *is_shut)
 {
 	UNINITIALIZED uint8_t buf[4096];

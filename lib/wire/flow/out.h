@@ -5,8 +5,8 @@
  * How      A queue that has memory only while there are bytes in it. out_wr gives room to write
  *          frames or text into, out_put_wr takes what was written, out_flush sends. out_put_refusal
  *          and out_put_reset are our own messages to edge; out_drop_ours removes headers that only
- *          sbx may send from a server's response. An exchange begins with out_read_request and ends
- *          with out_end, on the socket to edge.
+ *          sbx may send from a server's response. An exchange begins with out_read_request and
+ *          out_is_decided, and ends with out_end, on the socket to edge.
  * Trust    Contains data of peers. Bytes are wiped only if is_secret is set for a credential, until
  *          the queue is empty. Runs in egress and origin.
  * Owns     Its bytes, freed by out_done or when all were sent.
@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "lib/base/hash/ticket.h"
 #include "lib/wire/http/canon/canon_frame.h"
 
 #define OUT_READ 32768 /* what one read of a peer brings */
@@ -55,6 +56,8 @@ void out_done(struct out *o);
  * complete, with the kind CANON_N_KINDS if it is malformed; 0 when more is to come; -EPIPE at the
  * end of the socket. Its payload holds until the next call. */
 int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret) MUST_CHECK;
+/* Whether the request is the one that the keeper's ticket is for. */
+bool out_is_decided(const struct ticket *ticket, const struct http_req *req);
 /* Sends the rest and ends our direction. Reads what edge still sends and drops it: a close with
  * unread bytes would cut off what edge has yet to read. 0 when all is over, -EAGAIN, or 1 when
  * there is more to drop. *is_shut begins as false: shutdown() is called once, because each call is

@@ -40,6 +40,7 @@ static void unlink_wait(struct net *net, struct ask_wait *w)
 	*(w->next ? &w->next->prev : &net->last_wait) = w->prev;
 	if (w->conn->wait == w)
 		w->conn->wait = NULL;
+	free(w->ask);
 	free(w);
 }
 
@@ -51,7 +52,7 @@ void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask)
 	if (!net->first_wait && send_ask(e, c, ask))
 		return;
 	w = xmalloc(sizeof(*w));
-	*w = (struct ask_wait){.prev = net->last_wait, .conn = c, .ask = *ask};
+	*w = (struct ask_wait){.prev = net->last_wait, .conn = c, .ask = ask_copy_new(ask)};
 	*(w->prev ? &w->prev->next : &net->first_wait) = w;
 	net->last_wait = w;
 	/* A fault is reported even after its connection is closed. */
@@ -69,10 +70,15 @@ void asks_forget(struct edge *e, struct conn *c)
 
 void asks_flush(struct edge *e)
 {
+	static struct edge_ask ask;
 	struct net *net = e->net;
 
-	while (net && net->first_wait && send_ask(e, net->first_wait->conn, &net->first_wait->ask))
+	while (net && net->first_wait) {
+		ask_copy_get(net->first_wait->ask, &ask);
+		if (!send_ask(e, net->first_wait->conn, &ask))
+			return;
 		unlink_wait(net, net->first_wait);
+	}
 }
 
 int asks_take(struct edge *e, uint32_t id, struct asked *ret)

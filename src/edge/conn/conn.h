@@ -18,7 +18,7 @@
 struct ask_wait {
 	struct ask_wait *next, *prev;
 	struct conn *conn;
-	struct edge_ask ask;
+	struct ask_copy *ask;
 };
 
 void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);

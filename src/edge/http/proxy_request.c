@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -64,17 +65,29 @@ static void note_request(struct proxy_exchange *x, struct http_req *req)
 	x->json = wants_json(&req->headers);
 }
 
+static_assert(EDGE_MAX_TARGET > HTTP_MAX_TARGET, "each canonical target fits into an ASK");
+
+/* Path and query, as the keeper's ticket has them. */
+static int put_target(const struct http_req *req, char *buf, size_t size)
+{
+	int r = slice_to_cstr(req->path, buf, size);
+
+	if (r < 0 || !req->has_query)
+		return r;
+	if (req->path.n + 1 >= size)
+		return -ENAMETOOLONG;
+	buf[req->path.n] = '?';
+	return slice_to_cstr(req->query, buf + req->path.n + 1, size - req->path.n - 1);
+}
+
 static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct http_req *req)
 {
 	struct edge_ask ask = {
 		.kind = EDGE_ASK_HTTP, .via = c->via, .proto = EDGE_PROTO_HTTP, .port = req->port};
-	struct slice url = canon_text_cut(req->path, 0, sizeof(ask.url) - 1);
-
 	ask.tls = conn_is_opened(c);
-	ask.url_cut = url.n < req->path.n;
 	if (slice_to_cstr(req->host, ask.host, sizeof(ask.host)) < 0 ||
 		slice_to_cstr(req->method, ask.method, sizeof(ask.method)) < 0 ||
-		slice_to_cstr(url, ask.url, sizeof(ask.url)) < 0) {
+		put_target(req, ask.target, sizeof(ask.target)) < 0) {
 		static const struct http_fault fault = {400, "the request has no canonical form"};
 
 		return proxy_refuse(e, c, &fault);

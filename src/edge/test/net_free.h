@@ -22,6 +22,7 @@ static inline void net_free(struct edge *e)
 		net->first_wait = w->next;
 		if (w->conn->wait == w)
 			w->conn->wait = NULL;
+		free(w->ask);
 		free(w);
 	}
 	for (size_t i = 0; i < NET_MAX_CONNS; i++) {

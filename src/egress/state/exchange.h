@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "lib/base/hash/ticket.h"
 #include "lib/os/loop/loop.h"
 #include "lib/rules/policy/policy.h"
 #include "lib/wire/http/http1.h"
@@ -72,7 +73,8 @@ struct exchange {
 	uint64_t give_until;
 	struct host host;
 	uint16_t port;
-	bool is_free; /* the user named the address: it is not checked */
+	struct ticket ticket; /* of the kind HTTP */
+	bool is_free;	      /* the user named the address: it is not checked */
 	bool is_proxied;
 	uint16_t pin_port;	    /* of the pin that names the address; 0: none */
 	bool is_own;		    /* upstream_fd is connected to this host */

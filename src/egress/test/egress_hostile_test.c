@@ -64,13 +64,46 @@ static void test_the_request_must_be_the_allowed_one(void **state)
 	rig_send_connect(fd, "origin.example.com", 443);
 	(void)rig_refused(r, fd, EGRESS_BAD_REQUEST, 403);
 	tls.scheme = HTTP_SCHEME_HTTPS;
-	fd = rig_open(r, EGRESS_HTTP, "origin.example.com", 443);
+	fd = rig_open_http(r, &tls);
 	rig_send_req(fd, &tls);
 	(void)rig_refused(r, fd, EGRESS_BAD_REQUEST, 403);
 	/* an OPEN that is not canonical matches nothing, not even itself */
 	fd = rig_open(r, EGRESS_TUNNEL, "0x7f.1", 443);
 	rig_send_connect(fd, "127.0.0.1", 443);
 	(void)rig_refused(r, fd, EGRESS_BAD_REQUEST, 403);
+	assert_int_equal(rig_dns->n_queries, 0);
+	assert_quiet();
+	rig_free(r);
+}
+
+/* The keeper decided one request, and edge sends another one to the same host. */
+static void test_only_the_decided_request_passes(void **state)
+{
+	static const struct {
+		const char *method, *path, *query;
+	} sent[] = {{"POST", "/a", "b=c"}, {"HEAD", "/a", "b=c"}, {"GET", "/b", "b=c"},
+		{"GET", "/a/", "b=c"}, {"GET", "/%61", "b=c"}, {"GET", "/a", "b=d"},
+		{"GET", "/a", ""}, {"GET", "/a", NULL}};
+	const struct http_req decided = {.method = slice_from_str("GET"),
+		.host = slice_from_str("origin.example.com"),
+		.port = 443,
+		.path = slice_from_str("/a"),
+		.query = slice_from_str("b=c"),
+		.has_query = true};
+	struct rig *r = rig_new();
+
+	rig_up(r, ALLOW_ALL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(sent); i++) {
+		struct http_req req = decided;
+		int fd = rig_open_http(r, &decided);
+
+		req.method = slice_from_str(sent[i].method);
+		req.path = slice_from_str(sent[i].path);
+		req.has_query = sent[i].query != NULL;
+		req.query = slice_from_str(sent[i].query ? sent[i].query : "");
+		rig_send_req(fd, &req);
+		(void)rig_refused(r, fd, EGRESS_BAD_REQUEST, 403);
+	}
 	assert_int_equal(rig_dns->n_queries, 0);
 	assert_quiet();
 	rig_free(r);
@@ -191,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_request_must_be_the_allowed_one),
+		TEST(test_only_the_decided_request_passes),
 		TEST(test_garbage_of_edge),
 		TEST(test_edge_goes_while_it_connects),
 		TEST(test_what_the_keeper_must_not_say),

@@ -48,7 +48,7 @@ static struct http_req get(const char *method)
 /* Sends OPEN, HEAD and END; the server has received the head, which is in `head`. */
 static int request(struct rig *r, const struct http_req *req, int *ret_upstream, char head[2048])
 {
-	int fd = rig_open(r, EGRESS_HTTP, HOST, 80);
+	int fd = rig_open_http(r, req);
 
 	rig_send_req(fd, req);
 	if (req->body.kind == HTTP_BODY_NONE && !req->websocket)

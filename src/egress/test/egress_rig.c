@@ -324,16 +324,14 @@ static void bound_waits(int fd)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)), 0);
 }
 
-int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port)
+static int send_open(struct rig *r, const struct egress_open *open)
 {
-	struct egress_open open = {.kind = kind, .port = port};
 	int fds[2], n = -EAGAIN;
 
-	(void)snprintf(open.host, sizeof(open.host), "%s", host);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	bound_waits(fds[0]);
 	for (unsigned i = 0; i < 6000 && n == -EAGAIN; i++) {
-		n = egress_ask_open(r->keeper, r->n_ids + 1, &open, fds[1]);
+		n = egress_ask_open(r->keeper, r->n_ids + 1, open, fds[1]);
 		if (n == -EAGAIN)
 			rig_listen_keeper(r, 10);
 	}
@@ -342,6 +340,31 @@ int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t po
 	r->n_ids++;
 	assert_true(r->n_ids < RIG_IDS);
 	return fds[0];
+}
+
+int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port)
+{
+	struct egress_open open = {
+		.kind = kind, .port = port, .ticket = {.version = TICKET_VERSION}};
+
+	(void)snprintf(open.host, sizeof(open.host), "%s", host);
+	return send_open(r, &open);
+}
+
+int rig_open_http(struct rig *r, const struct http_req *req)
+{
+	struct egress_open open = {.kind = EGRESS_HTTP, .port = req->port};
+	const struct ticket_request t = {.tls = req->scheme == HTTP_SCHEME_HTTPS,
+		.method = req->method,
+		.host = req->host,
+		.port = req->port,
+		.path = req->path,
+		.query = req->query,
+		.has_query = req->has_query};
+
+	assert_int_equal(slice_to_cstr(req->host, open.host, sizeof(open.host)), 0);
+	ticket_make(&t, &open.ticket);
+	return send_open(r, &open);
 }
 
 struct egress_result *rig_result(struct rig *r, uint32_t id)

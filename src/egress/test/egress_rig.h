@@ -90,6 +90,8 @@ void rig_listen_keeper(struct rig *r, int ms);
 
 /* Sends OPEN; returns edge's end of the socket (blocking, 20 s at most); its id is r->n_ids. */
 int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port);
+/* Of the kind HTTP, with a ticket for the request. */
+int rig_open_http(struct rig *r, const struct http_req *req);
 /* OPEN of the kind SOCKET; its id is r->n_ids. */
 void rig_open_socket(struct rig *r, const char *host, uint16_t port);
 /* The result of the last SOCKET, once it is closed; ret_fd is the test's, -1 without one. */

@@ -27,10 +27,11 @@
 struct origin;
 
 struct origin_exchange {
-	struct asked *what; /* NULL: free */
+	struct ask_copy *what; /* NULL: free */
 	uint32_t gen;
 	bool has_result;
 	int fd; /* origin's end, until OPEN is sent */
+	struct ticket ticket;
 };
 
 enum origin_conn_state { CONN_FREE, CONN_WANTED, CONN_ASKED, CONN_DUE, CONN_GIVEN };

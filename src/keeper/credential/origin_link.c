@@ -109,7 +109,7 @@ static void record_end(
 
 	if (ex->has_result)
 		return;
-	asked_get(ex->what, &ask);
+	ask_copy_get(ex->what, &ask);
 	gate_origin_lost(k->gate, &ask, o->binding.name, o->n_given > 0, why);
 }
 
@@ -355,9 +355,10 @@ static int add_exchange(
 		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return err_set(err, -errno, "no file descriptors available on the host");
-	o->exchanges[at].what = asked_new(ask);
+	o->exchanges[at].what = ask_copy_new(ask);
 	o->exchanges[at].has_result = false;
 	o->exchanges[at].fd = fds[1];
+	edge_ask_ticket(ask, &o->exchanges[at].ticket);
 	o->n_exchanges++;
 	o->used_ms = clock_mono_ms();
 	*ret_edge_fd = fds[0];
@@ -400,7 +401,7 @@ static int push_opens(struct origin *o)
 
 		if (ex->fd < 0)
 			continue;
-		r = chan_send_plain(o->worker.sock, ORIGIN_OPEN, ex->gen << PLACE_BITS | i, ex->fd);
+		r = origin_ask_open(o->worker.sock, ex->gen << PLACE_BITS | i, &ex->ticket, ex->fd);
 		if (r < 0)
 			return r;
 		fd_close(&ex->fd);
@@ -494,7 +495,7 @@ static int on_result(struct keeper *k, struct origin *o, const struct ipc_msg *m
 	if (!is_believable(o, &result))
 		return err_set(err, -EBADMSG, "used a credential that it was not given");
 	ex->has_result = true;
-	asked_get(ex->what, &ask);
+	ask_copy_get(ex->what, &ask);
 	gate_origin_result(k->gate, &ask, o->binding.name, &result);
 	return 0;
 }

@@ -64,7 +64,7 @@ static void put_request(struct release_facts *f, const struct origin *o, struct 
 
 	if (!ex)
 		return;
-	asked_get(ex->what, ask);
+	ask_copy_get(ex->what, ask);
 	f->names_agree = !ask->fault[0];
 	f->asked = (struct release_target){ask->host, ask->port};
 	f->is_tls = ask->tls;

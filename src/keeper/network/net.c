@@ -92,6 +92,8 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 	p->open.kind = ask->kind == EDGE_ASK_HTTP ? EGRESS_HTTP : EGRESS_TUNNEL;
 	p->open.port = ask->port;
 	(void)!str_copy(p->open.host, sizeof(p->open.host), ask->host);
+	if (p->open.kind == EGRESS_HTTP)
+		edge_ask_ticket(ask, &p->open.ticket);
 }
 
 /* For requests inside intercepted TLS; sbx-origin has the other end of the socket. */

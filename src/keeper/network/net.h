@@ -22,12 +22,12 @@
 /* An ASK without a VERDICT. */
 struct net_ask {
 	uint32_t id;
-	struct asked *what;
+	struct ask_copy *what;
 };
 
 /* An allowed ask that egress handles. */
 struct exchange {
-	struct asked *what; /* NULL: free */
+	struct ask_copy *what; /* NULL: free */
 	uint32_t gen;
 	bool has_result;
 	bool is_socket; /* of the kind SOCKET, for an origin */

@@ -31,7 +31,7 @@ int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
 	for (size_t i = 0; i < n->n_asks; i++)
 		if (nth_ask(n, i)->id == id)
 			return -EEXIST;
-	*nth_ask(n, n->n_asks) = (struct net_ask){.id = id, .what = asked_new(ask)};
+	*nth_ask(n, n->n_asks) = (struct net_ask){.id = id, .what = ask_copy_new(ask)};
 	n->n_asks++;
 	return 0;
 }
@@ -43,7 +43,7 @@ bool asks_is_empty(const struct net *n)
 
 bool asks_first_is_open(const struct net *n)
 {
-	return asked_is_open(n->asks[n->first].what);
+	return ask_copy_is_open(n->asks[n->first].what);
 }
 
 void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
@@ -51,7 +51,7 @@ void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
 	struct net_ask *a = nth_ask(n, 0);
 
 	*ret_id = a->id;
-	asked_get(a->what, ret);
+	ask_copy_get(a->what, ret);
 	free(a->what);
 	*a = (struct net_ask){0};
 	n->first = (n->first + 1) % EDGE_MAX_ASKS;
@@ -82,7 +82,7 @@ int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id)
 	if (n->n_free == 0)
 		return -EMFILE;
 	at = n->free[--n->n_free];
-	n->exchanges[at].what = asked_new(ask);
+	n->exchanges[at].what = ask_copy_new(ask);
 	n->exchanges[at].has_result = n->exchanges[at].is_socket = false;
 	*ret_id = n->exchanges[at].gen << PLACE_BITS | at;
 	return 0;
@@ -98,7 +98,7 @@ struct exchange *exchanges_find(struct net *n, uint32_t id)
 
 void exchanges_get_ask(const struct exchange *ex, struct edge_ask *ret)
 {
-	asked_get(ex->what, ret);
+	ask_copy_get(ex->what, ret);
 }
 
 static void remove_at(struct net *n, uint16_t at)

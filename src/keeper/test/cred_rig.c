@@ -159,7 +159,8 @@ void cred_changed(void)
 
 void cred_ask(uint32_t id, const char *host, const char *method)
 {
-	struct edge_ask a = {.kind = EDGE_ASK_HTTP, .port = cred_port, .tls = true, .url = "/v1"};
+	struct edge_ask a = {
+		.kind = EDGE_ASK_HTTP, .port = cred_port, .tls = true, .target = "/v1?q=a"};
 
 	(void)!str_copy(a.host, sizeof(a.host), host);
 	(void)!str_copy(a.method, sizeof(a.method), method);
@@ -199,12 +200,28 @@ int cred_origin_up(void)
 	return origin;
 }
 
+static struct ticket last_ticket;
+
 uint32_t cred_must_get_open(int origin, int *ret_fd)
 {
 	rig_must_get(origin, ORIGIN_OPEN);
-	assert_int_equal(chan_get_plain(&origin_chan, &rig_msg, ORIGIN_OPEN), 0);
+	assert_int_equal(origin_get_open(&rig_msg, &last_ticket), 0);
 	*ret_fd = TAKE_FD(rig_msg.fd);
 	return rig_msg.id;
+}
+
+/* Of what cred_ask asks. */
+static void check_ticket(void)
+{
+	const struct ticket_request asked = {.tls = true,
+		.method = slice_from_str("GET"),
+		.host = slice_from_str(CRED_HOST),
+		.port = cred_port,
+		.path = slice_from_str("/v1"),
+		.query = slice_from_str("q=a"),
+		.has_query = true};
+
+	assert_true(ticket_is_for(&last_ticket, &asked));
 }
 
 struct cred_run cred_run_up(void)
@@ -218,6 +235,7 @@ struct cred_run cred_run_up(void)
 	run.edge_fd = cred_must_open(1000 + (uint32_t)cred_n_origins);
 	run.origin = cred_origin_up();
 	run.exchange = cred_must_get_open(run.origin, &run.origin_fd);
+	check_ticket();
 	return run;
 }
 

@@ -100,6 +100,30 @@ static void an_egress_that_dies_takes_its_exchanges_along(void **state)
 	RIG_MUST_KILL_EGRESS(1);
 }
 
+static void egress_gets_a_ticket_for_the_request_of_the_ask(void **state)
+{
+	const struct edge_ask ask = {.kind = EDGE_ASK_HTTP,
+		.host = "good.example",
+		.port = 443,
+		.method = "PUT",
+		.target = "/a?b=c"};
+	const struct ticket_request asked = {.method = slice_from_str("PUT"),
+		.host = slice_from_str("good.example"),
+		.port = 443,
+		.path = slice_from_str("/a"),
+		.query = slice_from_str("b=c"),
+		.has_query = true};
+	struct egress_open open;
+
+	rig_bring_egress_up();
+	assert_int_equal(edge_send_ask(rig_edge, 1, &ask), 0);
+	rig_must_get(rig_egress, EGRESS_OPEN);
+	assert_int_equal(egress_get_open(&rig_msg, &open), 0);
+	assert_int_equal(open.kind, EGRESS_HTTP);
+	assert_true(ticket_is_for(&open.ticket, &asked));
+	assert_true(rig_must_answer(1));
+}
+
 static void results_are_in_the_log(void **state)
 {
 	AUTO_CLOSE int a = -1, b = -1;
@@ -371,6 +395,7 @@ int main(void)
 		RIG_TEST(whether_to_connect_needs_no_egress),
 		RIG_TEST(asks_wait_for_egress_but_not_long),
 		RIG_TEST(an_egress_that_dies_takes_its_exchanges_along),
+		RIG_TEST(egress_gets_a_ticket_for_the_request_of_the_ask),
 		RIG_TEST(results_are_in_the_log),
 		RIG_TEST(a_lying_egress_is_killed_and_in_the_end_the_sandbox_stops),
 		RIG_TEST(an_id_in_use_is_a_violation),

@@ -10,7 +10,6 @@
 
 #include "src/keeper/link/link.h"
 #include "ssh_agent_link.h"
-#include "asked.h"
 #include "edge_link.h"
 #include "egress_link.h"
 #include "hands.h"

@@ -54,7 +54,8 @@ struct exchange {
 	enum exchange_state state;
 	uint32_t id; /* keeper's */
 	uint32_t gen;
-	uint64_t order; /* of their coming */
+	uint64_t order;	      /* of their coming */
+	struct ticket ticket; /* for the one request of edge */
 	int edge_fd;
 	struct canon_reader frames; /* until the request is complete */
 	uint8_t *early;		    /* bytes of edge that were read with the request */

@@ -19,6 +19,7 @@
 #define ECHO "HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\n" RIG_VALUE
 
 static char head[8192];
+static const struct ticket ticket = {TICKET_VERSION, {0}};
 
 /* ---- the keeper ---- */
 
@@ -76,7 +77,7 @@ static void test_a_keeper_that_begins_badly(void **state)
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		if (i == 0) /* before anything else */
-			assert_int_equal(chan_send_plain(r->keeper, ORIGIN_OPEN, 1, pair[0]), 0);
+			assert_int_equal(origin_ask_open(r->keeper, 1, &ticket, pair[0]), 0);
 		if (i == 1)
 			assert_int_equal(chan_send_plain(r->keeper, ORIGIN_ROOTS, 0, none), 0);
 		if (i == 2) /* no service */
@@ -99,10 +100,10 @@ static void test_a_keeper_that_begins_badly(void **state)
 static void test_the_same_id_twice(void **state)
 {
 	struct rig *r = rig_new();
-	int edge = rig_open(r);
+	int edge = rig_open(r, &(struct rig_req){0});
 
 	r->n_ids--;
-	(void)rig_open(r);
+	(void)rig_open(r, &(struct rig_req){0});
 	assert_int_equal(rig_exit(r), 4);
 	(void)close(edge);
 	rig_free(r);
@@ -160,7 +161,7 @@ static void test_a_keeper_that_does_not_read(void **state)
 		int pair[2];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-		if (chan_send_plain(r->keeper, ORIGIN_OPEN, r->n_ids + 1, pair[1]) < 0) {
+		if (origin_ask_open(r->keeper, r->n_ids + 1, &ticket, pair[1]) < 0) {
 			(void)close(pair[0]);
 			(void)close(pair[1]);
 			break;
@@ -202,7 +203,7 @@ static void test_edge_that_breaks_the_protocol(void **state)
 	struct rig *r = rig_new();
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int edge = rig_open(r);
+		int edge = rig_open(r, &(struct rig_req){0});
 		struct rig_answer a;
 
 		assert_int_equal(write(edge, rows[i].bytes, rows[i].n), (ssize_t)rows[i].n);
@@ -215,6 +216,65 @@ static void test_edge_that_breaks_the_protocol(void **state)
 	}
 	assert_int_equal(r->n_wants, 0);
 	rig_free(r);
+}
+
+/* The keeper decided one request, and edge sends another one to the same host. */
+static void test_edge_that_sends_another_request(void **state)
+{
+	static const struct rig_req decided = {.method = "GET", .path = "/a", .query = "b=c"};
+	static const struct rig_req sent[] = {{.method = "POST", .path = "/a", .query = "b=c"},
+		{.method = "get", .path = "/a", .query = "b=c"}, {.path = "/b", .query = "b=c"},
+		{.path = "/a/", .query = "b=c"}, {.path = "//a", .query = "b=c"},
+		{.path = "/%61", .query = "b=c"}, {.path = "/a", .query = "b=d"},
+		{.path = "/a", .query = "b=c&d"}, {.path = "/a", .query = ""}, {.path = "/a"},
+		{.path = "/a", .query = "b=c", .host = "api.example.org"},
+		{.path = "/a", .query = "b=c", .port = 444},
+		{.path = "/a", .query = "b=c", .is_plain = true}};
+	struct rig *r = rig_new();
+
+	for (size_t i = 0; i < ARRAY_LEN(sent); i++) {
+		int edge = rig_open(r, &decided);
+		struct rig_answer a;
+
+		rig_send_head(edge, &sent[i]);
+		rig_send_end(edge, NULL);
+		rig_read_answer(edge, &a);
+		if (a.status != 403)
+			fail_msg("row %zu: %u", i, a.status);
+		assert_int_equal(rig_result(r, r->n_ids)->outcome, ORIGIN_BAD_REQUEST);
+		assert_false(rig_result(r, r->n_ids)->used);
+		(void)close(edge);
+		rig_until_closed(r, r->n_ids);
+	}
+	assert_int_equal(r->n_wants, 0);
+	rig_free(r);
+}
+
+/* A ticket is for one request: the second one, even the same, does not reach the server. */
+static void test_edge_that_sends_a_request_twice(void **state)
+{
+	static const struct rig_req upload = {.method = "POST", .body = HTTP_BODY_CHUNKED};
+
+	for (int i = 0; i < 2; i++) {
+		const struct rig_req *req = i ? &upload : &(struct rig_req){0};
+		struct rig *r = rig_new();
+		int edge = rig_open(r, req);
+		char rest[64] = "";
+		SSL *ssl;
+
+		rig_send_head(edge, req);
+		rig_send_head(edge, req);
+		rig_send_end(edge, NULL);
+		ssl = rig_serve(r);
+		rig_give_value(r, RIG_VALUE);
+		if (rig_read_http(ssl, head, sizeof(head)))
+			assert_false(rig_read_http(ssl, rest, sizeof(rest)));
+		assert_null(strstr(rest, "HTTP"));
+		assert_int_equal(rig_result(r, r->n_ids)->outcome, ORIGIN_BAD_REQUEST);
+		(void)close(edge);
+		rig_hang_up(ssl);
+		rig_free(r);
+	}
 }
 
 /* A body of another length would be a second request, with our credential. */
@@ -233,14 +293,14 @@ static void test_edge_that_sends_another_body(void **state)
 	bool has_value = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		int edge = rig_open(r);
+		const struct rig_req req = {
+			.method = "POST", .body = HTTP_BODY_LENGTH, .length = rows[i].length};
+		int edge = rig_open(r, &req);
 		struct rig_answer a;
 		char rest[64] = "";
 		SSL *ssl;
 
-		rig_send_head(edge, &(struct rig_req){.method = "POST",
-					    .body = HTTP_BODY_LENGTH,
-					    .length = rows[i].length});
+		rig_send_head(edge, &req);
 		rig_send_data(edge, rows[i].data, strlen(rows[i].data));
 		if (rows[i].end)
 			rig_send_end(edge, NULL);
@@ -442,6 +502,8 @@ int main(void)
 		cmocka_unit_test(test_the_keeper_goes),
 		cmocka_unit_test(test_a_keeper_that_does_not_read),
 		cmocka_unit_test(test_edge_that_breaks_the_protocol),
+		cmocka_unit_test(test_edge_that_sends_another_request),
+		cmocka_unit_test(test_edge_that_sends_a_request_twice),
 		cmocka_unit_test(test_edge_that_sends_another_body),
 		cmocka_unit_test(test_edge_gives_up),
 	};

@@ -14,6 +14,7 @@
 #include "src/origin/line/line_h2.h"
 
 #define ROUNDS 3
+#define FORGED 0x80000000 /* in the id of an exchange whose request has no ticket */
 
 static const char service_text[] = "service 1\nname demo\nabout Demo\n"
 				   "token api.example.com:443 /oauth/token\n"
@@ -90,6 +91,10 @@ void control_report(struct origin *unused, struct exchange *x)
 
 	if (x->result_due)
 		play_stats->n_removed += x->result.n_removed;
+	if (x->result_due && x->id & FORGED)
+		play_check(!x->result.used && (x->result.outcome == ORIGIN_BAD_REQUEST ||
+						      x->result.outcome == ORIGIN_GONE),
+			"a request that nobody decided was not refused");
 	x->result_due = false;
 	if (!x->closed_due)
 		return;
@@ -223,18 +228,35 @@ static void edge_closes(struct edge *e)
 	*e = (struct edge){.fd = -1};
 }
 
-static void put_request(struct edge *e, bool has_content)
+static struct ticket make_ticket(const struct http_req *q)
 {
-	struct http_req q = {.method = slice_from_str(has_content ? "POST" : "GET"),
+	const struct ticket_request t = {.tls = true,
+		.method = q->method,
+		.host = q->host,
+		.port = q->port,
+		.path = q->path};
+	struct ticket ticket;
+
+	ticket_make(&t, &ticket);
+	return ticket;
+}
+
+static struct http_req make_request(bool has_content)
+{
+	return (struct http_req){.method = slice_from_str(has_content ? "POST" : "GET"),
 		.scheme = HTTP_SCHEME_HTTPS,
 		.host = slice_from_str("api.example.com"),
 		.port = 443,
 		.path = slice_from_str("/"),
 		.te_trailers = true,
 		.body = {.kind = has_content ? HTTP_BODY_CHUNKED : HTTP_BODY_NONE}};
+}
+
+static void put_request(struct edge *e, const struct http_req *q)
+{
 	struct wr wr = out_wr(&e->out, CANON_MAX_HEAD + CANON_FRAME_HEADER);
 
-	play_check(canon_put_req(&wr, OUT_STREAM, &q) == 0, "a request cannot be written");
+	play_check(canon_put_req(&wr, OUT_STREAM, q) == 0, "a request cannot be written");
 	out_put_wr(&e->out, &wr);
 }
 
@@ -264,23 +286,83 @@ static void put_content(struct edge *e)
 	}
 }
 
-static void open_exchange(bool has_content)
+/* NULL: there is no place for one more. */
+static struct edge *open_exchange(const struct http_req *decided, uint32_t flag)
 {
+	const struct ticket ticket = make_ticket(decided);
 	struct edge *e = edges;
 	int pair[2];
 
 	while (e < edges + PLAY_EDGES && e->fd >= 0)
 		e++;
 	if (e == edges + PLAY_EDGES)
-		return;
+		return NULL;
 	play_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
 	*e = (struct edge){.fd = pair[0]};
 	canon_reader_init(&e->reader);
 	play_stats->n_exchanges++;
-	exchange_open(&play_origin, ++n_ids, pair[1]);
-	put_request(e, has_content);
+	exchange_open(&play_origin, ++n_ids | flag, &ticket, pair[1]);
+	return e;
+}
+
+static void ask(bool has_content)
+{
+	const struct http_req q = make_request(has_content);
+	struct edge *e = open_exchange(&q, 0);
+
+	if (!e)
+		return;
+	put_request(e, &q);
 	if (!has_content)
 		put_end(e);
+	edge_writes(e);
+}
+
+/* Changes the request a little. */
+static void forge(struct http_req *q, uint8_t how)
+{
+	static const char *const methods[] = {"PUT", "HEAD", "get", "DELETE"};
+	static const char *const paths[] = {"//", "/.", "/%2f", "/a", "/;"};
+	static const char *const queries[] = {"", "a", "/", "?"};
+
+	switch (how % 5) {
+	case 0:
+		q->method = slice_from_str(methods[how / 5 % ARRAY_LEN(methods)]);
+		break;
+	case 1:
+		q->path = slice_from_str(paths[how / 5 % ARRAY_LEN(paths)]);
+		break;
+	case 2:
+		q->has_query = true;
+		q->query = slice_from_str(queries[how / 5 % ARRAY_LEN(queries)]);
+		break;
+	case 3:
+		q->host = slice_from_str("api.example.org");
+		break;
+	default:
+		q->port = (uint16_t)(1 + how);
+	}
+}
+
+/* A ticket is for one request: not for another, not for two, and not after its time. */
+static void forge_request(uint8_t how)
+{
+	struct http_req q = make_request(false);
+	bool is_late = how % 16 == 14, is_twice = how % 16 == 15;
+	struct edge *e = open_exchange(&q, is_twice ? 0 : FORGED);
+
+	if (!e)
+		return;
+	play_stats->n_forged++;
+	for (size_t i = 0; is_late && i < ORIGIN_SLOTS; i++)
+		if (play_origin.exchanges[i].id == (n_ids | FORGED))
+			exchange_on_timer(&play_origin, &play_origin.exchanges[i]);
+	if (is_twice)
+		put_request(e, &q);
+	else if (!is_late)
+		forge(&q, how / 16 + how * 5);
+	put_request(e, &q);
+	put_end(e);
 	edge_writes(e);
 }
 
@@ -498,7 +580,10 @@ void play_step(uint8_t c)
 		break;
 	case PLAY_GET:
 	case PLAY_POST:
-		open_exchange(what == PLAY_POST);
+		ask(what == PLAY_POST);
+		break;
+	case PLAY_FORGE:
+		forge_request(play_next());
 		break;
 	case PLAY_UPLOAD:
 	case PLAY_FINISH:

@@ -10,9 +10,9 @@
  *          values, complete and in pieces. A turn (PLAY_TURN, and before some steps) lets origin
  *          handle the events of its sockets.
  * Trust    Test program.
- * Never    Returns if a value reached edge, if edge got anything but one complete response, if
- *          content waits although edge has room for it, or if something is left: it prints the
- *          reason and aborts.
+ * Never    Returns if a value reached edge, if a request without a ticket was not refused, if edge
+ *          got anything but one complete response, if content waits although edge has room for it,
+ *          or if something is left: it prints the reason and aborts.
  * See      origin_model_test.c, line_h2_fuzz.c, sweep.c
  */
 #pragma once
@@ -26,6 +26,7 @@ enum play_step {
 	PLAY_POST,   /* its content follows */
 	PLAY_UPLOAD, /* + which: as much content as the socket accepts */
 	PLAY_FINISH, /* + which: the request's end */
+	PLAY_FORGE,  /* + how: another request than the ticket is for, or the same one twice */
 	PLAY_CANCEL, /* + which: edge closes */
 	PLAY_READ,   /* + which: edge reads or stops reading */
 	PLAY_SOCKET, /* + how: connects the oldest WANT: HTTP/1.1 or HTTP/2, or fails it */
@@ -49,7 +50,7 @@ enum play_step {
 #define PLAY_AND(step) ((step) + PLAY_N_STEPS * (192 / PLAY_N_STEPS + 1))
 
 struct play_stats {
-	uint64_t n_exchanges, n_said_back, n_removed, n_ended;
+	uint64_t n_exchanges, n_forged, n_said_back, n_removed, n_ended;
 	uint64_t n_full; /* turns after which content waited for edge */
 };
 

@@ -73,7 +73,7 @@ static void end(struct rig *r, struct server *s)
 /* Waits until origin has read all earlier messages of the keeper. */
 static void until_heard(struct rig *r)
 {
-	int fd = rig_open(r);
+	int fd = rig_open(r, &(struct rig_req){0});
 
 	(void)close(fd);
 	rig_until_closed(r, r->n_ids);

@@ -320,12 +320,28 @@ static void set_timeouts(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 }
 
-int rig_open(struct rig *r)
+static struct ticket make_ticket(const struct rig_req *req)
 {
+	const struct ticket_request t = {.tls = !req->is_plain,
+		.method = slice_from_str(req->method ? req->method : "GET"),
+		.host = slice_from_str(req->host ? req->host : RIG_HOST),
+		.port = req->port ? req->port : 443,
+		.path = slice_from_str(req->path ? req->path : "/"),
+		.has_query = req->query != NULL,
+		.query = slice_from_str(req->query ? req->query : "")};
+	struct ticket ticket;
+
+	ticket_make(&t, &ticket);
+	return ticket;
+}
+
+int rig_open(struct rig *r, const struct rig_req *req)
+{
+	struct ticket ticket = make_ticket(req);
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(chan_send_plain(r->keeper, ORIGIN_OPEN, ++r->n_ids, pair[1]), 0);
+	assert_int_equal(origin_ask_open(r->keeper, ++r->n_ids, &ticket, pair[1]), 0);
 	(void)close(pair[1]);
 	set_timeouts(pair[0]);
 	return pair[0];
@@ -399,7 +415,7 @@ void rig_send_end(int fd, const char *trailer)
 
 int rig_ask(struct rig *r, const struct rig_req *req)
 {
-	int fd = rig_open(r);
+	int fd = rig_open(r, req);
 
 	rig_send_head(fd, req);
 	if (req->body == HTTP_BODY_NONE && !req->websocket)

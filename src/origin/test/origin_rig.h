@@ -78,9 +78,6 @@ int rig_file(const char *text, size_t n);
 /* Private dirty memory of origin. */
 uint64_t rig_memory(const struct rig *r);
 
-/* Sends OPEN; returns edge's end (blocking, 20 s at most); its id is r->n_ids. */
-int rig_open(struct rig *r);
-
 /* One request. */
 struct rig_req {
 	const char *method, *path, *query; /* NULL: GET, "/", none */
@@ -93,6 +90,9 @@ struct rig_req {
 	bool is_plain;	  /* scheme http */
 };
 
+/* Sends OPEN with a ticket for the request; returns edge's end (blocking, 20 s at most); its id is
+ * r->n_ids. */
+int rig_open(struct rig *r, const struct rig_req *req);
 void rig_send_head(int fd, const struct rig_req *req);
 void rig_send_data(int fd, const void *p, size_t n);
 void rig_send_end(int fd, const char *trailer); /* "name: value" or NULL */

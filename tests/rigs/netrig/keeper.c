@@ -323,6 +323,7 @@ static int open_exchange(struct rig *r, const struct edge_ask *ask, int *ret_fd)
 	x->gen = (x->gen + 1) & 0xfffff;
 	id = x->gen * EGRESS_MAX_OPEN + slot;
 	(void)!str_copy(open.host, sizeof(open.host), ask->host);
+	edge_ask_ticket(ask, &open.ticket);
 	n = SEND(r->egress.sock, egress_ask_open(r->egress.sock, id, &open, egress_end));
 	if (n < 0)
 		return n;

@@ -17,12 +17,12 @@ static int decode_ask(const struct ipc_msg *m)
 		return r;
 	if (m->fd >= 0 || ask.kind >= EDGE_N_ASK_KINDS ||
 		strnlen(ask.host, sizeof(ask.host)) == sizeof(ask.host) ||
-		strnlen(ask.url, sizeof(ask.url)) == sizeof(ask.url))
+		strnlen(ask.target, sizeof(ask.target)) == sizeof(ask.target))
 		__builtin_trap();
 	if (!ask.fault[0] && ask.kind != EDGE_ASK_AGENT &&
 		(!ask.host[0] || (ask.kind != EDGE_ASK_DNS && !ask.port)))
 		__builtin_trap();
-	for (const char *c = ask.url; *c; c++)
+	for (const char *c = ask.target; *c; c++)
 		if (*c < ' ' || *c > '~')
 			__builtin_trap();
 	return 0;

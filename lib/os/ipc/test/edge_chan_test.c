@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
 
 static int pair[2];
 static struct ipc_msg msg;
@@ -104,9 +106,8 @@ static struct edge_ask sample_ask(void)
 		.proto = EDGE_PROTO_HTTP,
 		.host = "a.example",
 		.port = 8080,
-		.url_cut = true,
 		.method = "POST",
-		.url = "/a/b"};
+		.target = "/a/b?c=d"};
 }
 
 static void test_ask_and_verdict(void **state)
@@ -127,9 +128,8 @@ static void test_ask_and_verdict(void **state)
 	assert_int_equal(got.proto, EDGE_PROTO_HTTP);
 	assert_string_equal(got.host, "a.example");
 	assert_int_equal(got.port, 8080);
-	assert_true(got.url_cut);
 	assert_string_equal(got.method, "POST");
-	assert_string_equal(got.url, "/a/b");
+	assert_string_equal(got.target, "/a/b?c=d");
 	assert_string_equal(got.fault, "");
 	assert_int_equal(chan_send_plain(pair[0], EDGE_NET, 0, 0), 0);
 	receive(EDGE_NET, 0);
@@ -161,19 +161,57 @@ static void test_ask_bounds(void **state)
 
 	memset(ask.host, 'h', sizeof(ask.host) - 1);
 	memset(ask.method, 'M', sizeof(ask.method) - 1);
-	memset(ask.url, '/', sizeof(ask.url) - 1);
+	memset(ask.target, '/', sizeof(ask.target) - 1);
 	memset(ask.fault, 'f', sizeof(ask.fault) - 1);
 	msg.fd = -1;
 	assert_int_equal(edge_send_ask(pair[0], 1, &ask), 0);
 	receive(EDGE_ASK, 1);
 	assert_int_equal(edge_get_ask(&msg, &got), 0);
-	assert_int_equal(strlen(got.url), EDGE_MAX_URL - 1);
+	assert_int_equal(strlen(got.target), EDGE_MAX_TARGET - 1);
 	whole = msg.n;
 	for (msg.n = 0; msg.n < whole; msg.n++)
 		assert_int_equal(edge_get_ask(&msg, &got), -EBADMSG);
 	msg.body[whole] = 0;
 	msg.n = whole + 1;
 	assert_int_equal(edge_get_ask(&msg, &got), -EBADMSG);
+}
+
+static struct ticket_request request(const char *path, const char *query)
+{
+	return (struct ticket_request){.tls = true,
+		.method = slice_from_str("GET"),
+		.host = slice_from_str("a.test"),
+		.port = 443,
+		.path = slice_from_str(path),
+		.has_query = query != NULL,
+		.query = slice_from_str(query ? query : "")};
+}
+
+static void test_an_ask_becomes_the_ticket_of_its_whole_target(void **state)
+{
+	static const struct {
+		const char *target, *path, *query;
+	} rows[] = {
+		{"/x", "/x", NULL}, {"/x?", "/x", ""}, {"/x?y?z", "/x", "y?z"}, {"*", "*", NULL}};
+	static struct edge_ask ask = {
+		.kind = EDGE_ASK_HTTP, .tls = true, .host = "a.test", .port = 443, .method = "GET"};
+	struct ticket_request req;
+	struct ticket ticket;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		req = request(rows[i].path, rows[i].query);
+
+		assert_int_equal(str_copy(ask.target, sizeof(ask.target), rows[i].target), 0);
+		edge_ask_ticket(&ask, &ticket);
+		assert_true(ticket_is_for(&ticket, &req));
+	}
+	/* the last byte of the longest counts */
+	memset(ask.target, 'a', sizeof(ask.target) - 1);
+	edge_ask_ticket(&ask, &ticket);
+	req = request(ask.target, NULL);
+	assert_true(ticket_is_for(&ticket, &req));
+	ask.target[sizeof(ask.target) - 2] = 'b';
+	assert_false(ticket_is_for(&ticket, &req));
 }
 
 static void test_asks_that_cannot_be(void **state)
@@ -187,7 +225,7 @@ static void test_asks_that_cannot_be(void **state)
 		{"tunnel without a port", {.host = "a"}, -EBADMSG},
 		{"tunnel without a host", {.port = 1}, -EBADMSG},
 		{"tunnel with a method", {.host = "a", .port = 1, .method = "GET"}, -EBADMSG},
-		{"tunnel with a path", {.host = "a", .port = 1, .url = "/"}, -EBADMSG},
+		{"tunnel with a path", {.host = "a", .port = 1, .target = "/"}, -EBADMSG},
 		{"tunnel with a query type", {.host = "a", .port = 1, .qtype = 1}, -EBADMSG},
 		{"http", {.kind = EDGE_ASK_HTTP, .host = "a", .port = 1, .method = "G"}, 0},
 		{"http without a method", {.kind = EDGE_ASK_HTTP, .host = "a", .port = 1},
@@ -207,12 +245,12 @@ static void test_asks_that_cannot_be(void **state)
 		{"fault of nothing known", {.fault = "why"}, 0},
 		{"host with a line end", {.host = "a\n", .port = 1}, -EBADMSG},
 		{"fault with an escape", {.fault = "\x1b[2J"}, -EBADMSG},
-		{"url with a high byte",
+		{"target with a high byte",
 			{.kind = EDGE_ASK_HTTP,
 				.host = "a",
 				.port = 1,
 				.method = "G",
-				.url = "/\xff"},
+				.target = "/\xff"},
 			-EBADMSG},
 		{"no kind", {.kind = EDGE_N_ASK_KINDS, .host = "a", .port = 1}, -EBADMSG},
 		{"no way", {.via = EDGE_N_VIAS, .host = "a", .port = 1}, -EBADMSG},
@@ -325,13 +363,12 @@ static const struct {
 	{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
 	{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
 	{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
-	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
+	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), 0},
 	{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
-		BODY("\0\0\0\1\0a\1\0\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
-	{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0\0"),
-		-EBADMSG},
-	{"ask cut in a way that is none", EDGE_ASK, 5, false,
-		BODY("\1\0\0\1\0a\1\0\0\0\2\0\1\0G\0\0\0\0"), -EBADMSG},
+		BODY("\0\0\0\1\0a\1\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
+	{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+	{"ask inside TLS in a way that is none", EDGE_ASK, 5, false,
+		BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0"), -EBADMSG},
 	{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0"), 0},
 	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
 	{"opened and a way out", EDGE_VERDICT, 5, true, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0"),
@@ -420,6 +457,7 @@ int main(void)
 			the_longest_limit_of_a_slow_machine_is_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_and_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ask_bounds, setup, teardown),
+		cmocka_unit_test(test_an_ask_becomes_the_ticket_of_its_whole_target),
 		cmocka_unit_test_setup_teardown(test_asks_that_cannot_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_or_refused, setup, teardown),
 		cmocka_unit_test(test_strict),

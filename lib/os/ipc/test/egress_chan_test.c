@@ -63,8 +63,10 @@ static void test_egress_to_keeper(void **state)
 
 static void test_keeper_to_egress(void **state)
 {
-	const struct egress_open open = {
-		.kind = EGRESS_HTTP, .host = "api.example.com", .port = 80};
+	const struct egress_open open = {.kind = EGRESS_HTTP,
+		.host = "api.example.com",
+		.port = 80,
+		.ticket = {TICKET_VERSION, "the digest of a request"}};
 	struct egress_open got;
 	uint8_t part = 7;
 
@@ -82,6 +84,7 @@ static void test_keeper_to_egress(void **state)
 	assert_int_equal(got.kind, EGRESS_HTTP);
 	assert_string_equal(got.host, "api.example.com");
 	assert_int_equal(got.port, 80);
+	assert_memory_equal(&got.ticket, &open.ticket, sizeof(got.ticket));
 }
 
 /* As many pins as there may be, each as long as it may be, fit into one message. */
@@ -172,6 +175,7 @@ static int decode(const struct ipc_msg *m)
 
 #define BODY(text) text, sizeof(text) - 1
 #define BAD -EBADMSG
+#define DIGEST "0123456789abcdef0123456789ABCDEF"
 
 static const struct {
 	const char *what;
@@ -211,6 +215,10 @@ static const struct {
 	{"loaded above ASCII", EGRESS_LOADED, 7, false, BODY("\2\0\xc3\xa9"), BAD},
 	{"good tunnel", EGRESS_OPEN, 7, true, BODY("\0\1\0h\1\0"), 0},
 	{"open without fd", EGRESS_OPEN, 7, false, BODY("\0\1\0h\1\0"), BAD},
+	{"tunnel with a ticket", EGRESS_OPEN, 7, true, BODY("\0\1\0h\1\0\1" DIGEST), BAD},
+	{"good http", EGRESS_OPEN, 7, true, BODY("\1\1\0h\1\0\1" DIGEST), 0},
+	{"http without a ticket", EGRESS_OPEN, 7, true, BODY("\1\1\0h\1\0"), BAD},
+	{"http with an old ticket", EGRESS_OPEN, 7, true, BODY("\1\1\0h\1\0\0" DIGEST), BAD},
 	{"good socket", EGRESS_OPEN, 7, false, BODY("\2\1\0h\1\0"), 0},
 	{"socket with an fd", EGRESS_OPEN, 7, true, BODY("\2\1\0h\1\0"), BAD},
 	{"open of no kind", EGRESS_OPEN, 7, true, BODY("\3\1\0h\1\0"), BAD},

@@ -56,6 +56,7 @@ static int decode(const struct ipc_msg *m)
 	struct origin_need need;
 	struct origin_tokens tokens;
 	struct origin_stored stored;
+	struct ticket ticket;
 	uint8_t has;
 	char build[CHAN_MAX_BUILD];
 	uint64_t up, down;
@@ -79,6 +80,10 @@ static int decode(const struct ipc_msg *m)
 	case ORIGIN_TOKENS:
 		r = origin_get_tokens(m, &tokens);
 		check(r < 0 || tokens.which != ORIGIN_SECRET);
+		return r;
+	case ORIGIN_OPEN:
+		r = origin_get_open(m, &ticket);
+		check(r < 0 || ticket.version == TICKET_VERSION);
 		return r;
 	case ORIGIN_STORED:
 		return origin_get_stored(m, &stored);

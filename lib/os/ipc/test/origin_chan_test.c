@@ -98,6 +98,8 @@ static void test_keeper_to_origin(void **state)
 	const struct egress_result socket = {
 		.outcome = EGRESS_CONNECTED, .addr = "192.0.2.1", .text = "connected"};
 	const struct origin_value value = {.given = true, .use_s = 60};
+	const struct ticket ticket = {TICKET_VERSION, "the digest of a request"};
+	struct ticket got_ticket = {0};
 	struct origin_config got_config = {0};
 	struct egress_result got_socket;
 	struct origin_value got_value;
@@ -110,9 +112,10 @@ static void test_keeper_to_origin(void **state)
 	assert_int_equal(chan_send_plain(pair[0], ORIGIN_ROOTS, 0, 0), 0);
 	receive(ORIGIN_ROOTS, 0);
 	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_ROOTS), 0);
-	assert_int_equal(chan_send_plain(pair[0], ORIGIN_OPEN, 3, 0), 0);
+	assert_int_equal(origin_ask_open(pair[0], 3, &ticket, 0), 0);
 	receive(ORIGIN_OPEN, 3);
-	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_OPEN), 0);
+	assert_int_equal(origin_get_open(&msg, &got_ticket), 0);
+	assert_memory_equal(&got_ticket, &ticket, sizeof(ticket));
 	assert_int_equal(origin_answer_want(pair[0], 4, &socket, 0), 0);
 	receive(ORIGIN_SOCKET, 4);
 	assert_int_equal(origin_get_socket(&msg, &got_socket), 0);
@@ -142,6 +145,7 @@ static int decode(const struct ipc_msg *m)
 	struct origin_tokens tokens;
 	struct origin_stored stored;
 	struct origin_result result;
+	struct ticket ticket;
 	uint8_t has;
 	char build[CHAN_MAX_BUILD];
 	uint64_t up, down;
@@ -167,8 +171,9 @@ static int decode(const struct ipc_msg *m)
 		return origin_get_result(m, &result);
 	case ORIGIN_CLOSED:
 		return origin_get_closed(m, &up, &down);
-	case ORIGIN_ROOTS:
 	case ORIGIN_OPEN:
+		return origin_get_open(m, &ticket);
+	case ORIGIN_ROOTS:
 	case ORIGIN_WANT:
 		return chan_get_plain(&origin_chan, m, m->type);
 	default:
@@ -205,9 +210,16 @@ static const struct {
 	{"good roots", ORIGIN_ROOTS, 0, true, BODY(""), 0},
 	{"roots without fd", ORIGIN_ROOTS, 0, false, BODY(""), BAD},
 	{"roots with an id", ORIGIN_ROOTS, 1, true, BODY(""), BAD},
-	{"good open", ORIGIN_OPEN, 7, true, BODY(""), 0},
-	{"open without fd", ORIGIN_OPEN, 7, false, BODY(""), BAD},
-	{"open with fields", ORIGIN_OPEN, 7, true, BODY("x"), BAD},
+	{"good open", ORIGIN_OPEN, 7, true, BODY("\1" CERT), 0},
+	{"open without fd", ORIGIN_OPEN, 7, false, BODY("\1" CERT), BAD},
+	{"open without a ticket", ORIGIN_OPEN, 7, true, BODY(""), BAD},
+	{"open with half a ticket", ORIGIN_OPEN, 7, true,
+		BODY("\1"
+		     "0123456789abcdef"),
+		BAD},
+	{"open with an old ticket", ORIGIN_OPEN, 7, true, BODY("\0" CERT), BAD},
+	{"open with a later ticket", ORIGIN_OPEN, 7, true, BODY("\2" CERT), BAD},
+	{"open and more", ORIGIN_OPEN, 7, true, BODY("\1" CERT "x"), BAD},
 	{"good want", ORIGIN_WANT, 7, false, BODY(""), 0},
 	{"want with an fd", ORIGIN_WANT, 7, true, BODY(""), BAD},
 	{"good socket", ORIGIN_SOCKET, 7, true, BODY("\0\1\0a\1\0t"), 0},

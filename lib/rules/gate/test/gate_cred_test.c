@@ -95,7 +95,7 @@ static struct edge_ask make_ask(enum edge_ask_kind kind, uint16_t port, const ch
 
 	(void)!str_copy(ask.method, sizeof(ask.method), method);
 	if (method[0])
-		(void)!str_copy(ask.url, sizeof(ask.url), "/v1");
+		(void)!str_copy(ask.target, sizeof(ask.target), "/v1");
 	return ask;
 }
 

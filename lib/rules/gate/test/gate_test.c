@@ -69,7 +69,7 @@ static struct edge_ask make_ask(enum edge_ask_kind kind, const char *host, uint1
 	assert_int_equal(str_copy(ask.host, sizeof(ask.host), host), 0);
 	if (kind == EDGE_ASK_HTTP) {
 		(void)!str_copy(ask.method, sizeof(ask.method), "GET");
-		(void)!str_copy(ask.url, sizeof(ask.url), "/a/b");
+		(void)!str_copy(ask.target, sizeof(ask.target), "/a/b");
 	}
 	return ask;
 }

@@ -289,6 +289,8 @@ int canon_make_req(struct http_req *req, const struct canon_where *where, struct
 	drop_hop_by_hop(&req->headers);
 	if (arena_is_full(arena))
 		return canon_refuse(fault, 431, "the head is too large");
+	if (canon_target_length(req) > HTTP_MAX_TARGET)
+		return canon_refuse(fault, 414, "the path and the query are over 8,191 bytes");
 	if (canon_check_req(req) < 0)
 		return canon_refuse(fault, 400, "the request has no canonical form");
 	return 0;

@@ -25,7 +25,8 @@
 #define HTTP_MAX_TRAILER_BYTES 8192
 #define HTTP_MAX_TRAILERS 32
 #define HTTP_MAX_METHOD 32
-#define HTTP_MAX_HOST 255 /* "[" IPv6 "]" included */
+#define HTTP_MAX_TARGET 8191 /* path, `?` and query: the keeper decides on all of it */
+#define HTTP_MAX_HOST 255    /* "[" IPv6 "]" included */
 #define HTTP_ARENA_SIZE (3 * HTTP_MAX_HEAD)
 
 struct http_header {

@@ -106,7 +106,7 @@ int canon_check_req(const struct http_req *req)
 		return -EINVAL;
 	if (req->scheme > HTTP_SCHEME_HTTPS || req->port == 0 || check_host(req->host) < 0)
 		return -EINVAL;
-	if (req->path.n + req->query.n > HTTP_MAX_HEAD || check_target(req) < 0)
+	if (canon_target_length(req) > HTTP_MAX_TARGET || check_target(req) < 0)
 		return -EINVAL;
 	return check_req_body(req) < 0 ? -EINVAL : check_headers(&req->headers);
 }

@@ -162,6 +162,7 @@ const char *canon_reason(uint16_t status)
 		{411, "Length Required"},
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
+		{414, "URI Too Long"},
 		{417, "Expectation Failed"},
 		{421, "Misdirected Request"},
 		{422, "Unprocessable Content"},

@@ -179,7 +179,7 @@ static struct net_way *web_allow(struct web *w, const char *method, const char *
 	a = net_asked(w->cl->n, EDGE_ASK_HTTP, HOST, 443);
 	assert_true(a->ask.tls);
 	assert_string_equal(a->ask.method, method);
-	assert_string_equal(a->ask.url, url);
+	assert_string_equal(a->ask.target, url);
 	way = net_allow(w->cl->n, a);
 	way->has_head = true;
 	return way;

@@ -344,7 +344,7 @@ static bool move_keeper(struct h2_rig *r)
 {
 	for (unsigned i = 0; i < r->n_asks; i++) {
 		const struct edge_ask *ask = &r->asks[i].ask;
-		bool yes = r->decide == 1 || (r->decide == 2 && !strstr(ask->url, "no"));
+		bool yes = r->decide == 1 || (r->decide == 2 && !strstr(ask->target, "no"));
 
 		if (!ask->fault[0] && r->decide == 0)
 			continue;

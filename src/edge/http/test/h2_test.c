@@ -16,7 +16,7 @@ static void a_request_and_its_answer(void **state)
 	h2_rig_turn(r);
 	assert_string_equal(r->last.host, "example.test");
 	assert_int_equal(r->last.port, 443);
-	assert_string_equal(r->last.url, "/a");
+	assert_string_equal(r->last.target, "/a?x=1");
 	assert_string_equal(r->last.method, "GET");
 	assert_true(r->last.tls);
 	w = h2_rig_way(r, "/a");

@@ -63,7 +63,7 @@ static void test_requests_of_one_connection(void **state)
 	net_until(n, has_request(w, "/a"));
 	assert_int_equal(n->n_asks, 1);
 	assert_string_equal(n->asks[0].ask.method, "GET");
-	assert_string_equal(n->asks[0].ask.url, "/a");
+	assert_string_equal(n->asks[0].ask.target, "/a");
 	way_say_head(w, 200, HTTP_BODY_LENGTH, 5);
 	way_say_data(w, slice_from_str("hello"));
 	way_say_end(w);

@@ -64,8 +64,7 @@ static void a_request_is_asked_about_and_forwarded(void **state)
 	assert_string_equal(r->ask.host, "example.test");
 	assert_int_equal(r->ask.port, 80);
 	assert_string_equal(r->ask.method, "GET");
-	assert_string_equal(r->ask.url, "/a");
-	assert_false(r->ask.url_cut);
+	assert_string_equal(r->ask.target, "/a?b");
 	assert_string_equal(r->ask.fault, "");
 	assert_string_equal(
 		seen(r), "GET /a?b HTTP/1.1\r\nhost: example.test\r\naccept: */*\r\n\r\n");
@@ -94,20 +93,32 @@ static void a_proxy_request_names_its_target(void **state)
 	proxy_rig_free(r);
 }
 
-static void long_paths_are_cut_for_the_keeper_only(void **state)
+/* Path and query of n bytes in all. */
+static struct proxy_rig *say_target(size_t n, char target[HTTP_MAX_TARGET + 2])
 {
 	struct proxy_rig *r = fixed();
-	char path[3000];
 
-	memset(path, 'a', sizeof(path) - 1);
-	path[0] = '/';
-	path[sizeof(path) - 1] = '\0';
+	memset(target, 'a', n);
+	target[0] = '/';
+	target[n / 2] = '?';
+	target[n] = '\0';
 	proxy_rig_add(&r->to_say, slice_from_str("GET "));
-	proxy_rig_add(&r->to_say, slice_from_str(path));
+	proxy_rig_add(&r->to_say, slice_from_str(target));
 	proxy_rig_say(r, " HTTP/1.1\r\nHost: example.test\r\n\r\n");
-	assert_true(r->ask.url_cut);
-	assert_int_equal(strlen(r->ask.url), EDGE_MAX_URL - 1);
-	assert_non_null(strstr(seen(r), path));
+	return r;
+}
+
+static void the_keeper_gets_the_whole_target(void **state)
+{
+	static char target[HTTP_MAX_TARGET + 2];
+	struct proxy_rig *r = say_target(HTTP_MAX_TARGET, target);
+
+	assert_string_equal(r->ask.target, target);
+	assert_non_null(strstr(seen(r), target));
+	proxy_rig_free(r);
+	r = say_target(HTTP_MAX_TARGET + 1, target);
+	assert_null(strstr(seen(r), "GET"));
+	assert_non_null(strstr(got(r), "HTTP/1.1 414 "));
 	proxy_rig_free(r);
 }
 
@@ -175,7 +186,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
 		proxy_rig_turn(r);
 		assert_int_equal(r->n_asks, i + 1);
 		(void)snprintf(text, sizeof(text), "/%d", i);
-		assert_string_equal(r->ask.url, text);
+		assert_string_equal(r->ask.target, text);
 		proxy_rig_verdict(r, i % 3 != 0);
 	}
 	proxy_rig_turn(r);
@@ -523,7 +534,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_asked_about_and_forwarded),
 		cmocka_unit_test(a_proxy_request_names_its_target),
-		cmocka_unit_test(long_paths_are_cut_for_the_keeper_only),
+		cmocka_unit_test(the_keeper_gets_the_whole_target),
 		cmocka_unit_test(connect_leaves_with_what_follows),
 		cmocka_unit_test(pieces_do_not_matter),
 		cmocka_unit_test(pipelined_requests_are_answered_in_order),

@@ -206,7 +206,7 @@ struct net_way *client_allow(struct client *cl, const char *method, const char *
 	a = net_asked(cl->n, EDGE_ASK_HTTP, NET_RIG_HOST, 443);
 	assert_true(a->ask.tls);
 	assert_string_equal(a->ask.method, method);
-	assert_string_equal(a->ask.url, url);
+	assert_string_equal(a->ask.target, url);
 	w = net_allow(cl->n, a);
 	w->has_head = true;
 	return w;
