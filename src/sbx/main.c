@@ -50,6 +50,7 @@ const struct verb *const verb_table[] = {
 	&verb_template,
 	&verb_audit,
 	&verb_policy,
+	&verb_api,
 	&verb_secret,
 	&verb_settings,
 	&verb_daemon,

@@ -26,7 +26,8 @@ enum verb_word {
 	VERB_KIND,
 	VERB_SERVICE,
 	VERB_SECRET,
-	VERB_TEMPLATE
+	VERB_TEMPLATE,
+	VERB_PACK
 };
 
 struct verb {

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pack_internal.h"
+
+bool pack_glob_match(struct slice glob, struct slice text)
+{
+	size_t g = 0, t = 0, star = glob.n, back = 0;
+
+	while (t < text.n) {
+		if (g < glob.n && glob.p[g] == '*') {
+			star = g++;
+			back = t;
+		} else if (g < glob.n && glob.p[g] == text.p[t]) {
+			g++;
+			t++;
+		} else if (star < glob.n) {
+			g = star + 1;
+			t = ++back;
+		} else {
+			return false;
+		}
+	}
+	while (g < glob.n && glob.p[g] == '*')
+		g++;
+	return g == glob.n;
+}
+
+/* can[i][k]: some text is matched by the first i bytes of a and the first k of b. */
+bool pack_glob_meets(struct slice a, struct slice b)
+{
+	bool can[PACK_MAX_WORD + 1][PACK_MAX_WORD + 1] = {{false}};
+
+	for (size_t i = 0; i <= a.n; i++)
+		for (size_t k = 0; k <= b.n; k++) {
+			bool star_a = i > 0 && a.p[i - 1] == '*',
+			     star_b = k > 0 && b.p[k - 1] == '*';
+
+			can[i][k] =
+				(i == 0 && k == 0) ||
+				(star_a && (can[i - 1][k] || (k > 0 && can[i][k - 1]))) ||
+				(star_b &&
+					(can[i][k > 0 ? k - 1 : 0] || (i > 0 && can[i - 1][k]))) ||
+				(i > 0 && k > 0 && a.p[i - 1] == b.p[k - 1] && can[i - 1][k - 1]);
+		}
+	return can[a.n][b.n];
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack_internal - what the parts of pack.h share: conditions, checks of a whole pack.
+ */
+#pragma once
+
+#include "pack.h"
+
+/* `*` is any text, also none. */
+bool pack_glob_match(struct slice glob, struct slice text);
+/* Whether some text matches both; exact. */
+bool pack_glob_meets(struct slice a, struct slice b);
+
+/* Sorts the rows and refuses two of which neither is more precise. */
+int pack_sort_rows(struct pack *p, struct err *err) MUST_CHECK;
+/* Runs the cases, and refuses a row without a case or without a near miss. */
+int pack_run_cases(const struct pack *p, struct err *err) MUST_CHECK;
