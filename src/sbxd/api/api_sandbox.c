@@ -51,8 +51,7 @@ static void send_list(struct sbxd *d, struct conn *c)
 static void wait_list(struct sbxd *d, struct conn *c, bool late)
 {
 	for (size_t i = 0; !late && i < d->keepers->n_slots; i++)
-		if (keeper_is_owned(d->keepers->slot[i]) &&
-			keeper_is_pending(d->keepers->slot[i]))
+		if (keeper_is_owned(d->keepers->slot[i]) && keeper_is_pending(d->keepers->slot[i]))
 			return;
 	send_list(d, c);
 }
