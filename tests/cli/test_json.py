@@ -21,7 +21,9 @@ NAMED = {"env", "files", "credentials"}
 # Each with its arguments; ID is that of a rule. The sandboxes `demo` and `other` exist, `other` is
 # stopped.
 WHOLE = {
-    "agent ls": [], "agent inspect": ["claude"], "audit verify": [],
+    "agent ls": [], "agent inspect": ["claude"],
+    "api ls": [], "api show": ["npm"], "api test": ["GET api.github.com/repos/acme/app"],
+    "audit verify": [],
     "checkpoint": ["demo"], "daemon status": [],
     "diagnose": [], "inspect": ["demo"], "ls": [],
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],

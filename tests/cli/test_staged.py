@@ -231,7 +231,9 @@ def test_an_apply_is_preceded_by_a_checkpoint_if_that_is_set(inst):
     p = inst.sbx("apply", "--plain", "-y", "demo", check=0)
     assert "Checkpoint 'auto-" in p.stderr and checkpoints(inst) == [True], p.stderr
     shown = inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()
-    assert shown[1].split()[0].startswith("auto-") and shown[1].split()[-1] == "auto", shown
+    kind, memory = shown[1].split()[-2:]
+    assert shown[0].split()[-2:] == ["KIND", "MEMORY"], shown
+    assert shown[1].startswith("auto-") and (kind, memory) == ("auto", "no"), shown
     inst.sbx("stop", "demo", check=0)
     p = inst.sbx("apply", "-y", "demo", "./Makefile", check=0)
     assert "heckpoint" not in p.stderr and (inst.work / "Makefile").exists(), p.stderr
