@@ -74,7 +74,7 @@ struct run {
 	const struct pack *p;
 	struct arena arena;
 	bool *hit, *near; /* of each row */
-	struct http_header header;
+	struct http_header header[2];
 	struct http_headers headers;
 };
 
@@ -91,9 +91,17 @@ static int read_target(struct run *run, const struct pack_case *c, struct pack_r
 	size_t n = mark ? (size_t)(mark - c->target.p) : c->target.n;
 	struct slice path = slice_of(c->target.p, n);
 
-	*ret = (struct pack_request){.method = c->method, .body = c->body, .has_body = c->has_body};
-	run->header = (struct http_header){.name = c->header, .value = c->value};
-	run->headers = (struct http_headers){.list = &run->header, .n = c->header.n > 0, .max = 1};
+	*ret = (struct pack_request){.method = c->method,
+		.body = c->body,
+		.has_body = c->has_body,
+		.no_body = !c->has_body && !slice_eq_str(c->header, "content-type")};
+	run->headers = (struct http_headers){.list = run->header, .max = 2};
+	if (c->header.n)
+		run->header[run->headers.n++] =
+			(struct http_header){.name = c->header, .value = c->value};
+	if (c->has_body && !slice_eq_str(c->header, "content-type"))
+		run->header[run->headers.n++] = (struct http_header){
+			slice_from_str("content-type"), slice_from_str("application/json")};
 	ret->headers = &run->headers;
 	if (mark)
 		ret->query = slice_of(mark + 1, c->target.n - n - 1);

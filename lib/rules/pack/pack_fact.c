@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack_fact.h"
 
+#include <strings.h>
 #include "lib/base/hex.h"
 #include "lib/base/json/jtext.h"
 
@@ -39,6 +40,43 @@ static enum pack_fact decode_field(struct slice raw, uint8_t buf[PACK_MAX_VALUE]
 	return PACK_KNOWN;
 }
 
+bool pack_fact_next_name(struct slice *query, struct slice *ret)
+{
+	size_t n = 0;
+
+	if (query->n == 0)
+		return false;
+	while (n < query->n && query->p[n] != '&' && query->p[n] != ';')
+		n++;
+	*ret = slice_of(query->p, n);
+	*ret = cut_until(ret, '=');
+	*query = n < query->n ? slice_of(query->p + n + 1, query->n - n - 1) : slice_of(NULL, 0);
+	return true;
+}
+
+bool pack_fact_is_name(struct slice written, const char *lower)
+{
+	uint8_t buf[PACK_MAX_VALUE];
+	struct slice name;
+	size_t n = strlen(lower);
+
+	if (decode_field(written, buf, &name) != PACK_KNOWN || name.n < n)
+		return false;
+	return strncasecmp((const char *)name.p, lower, n) == 0 &&
+	       (name.n == n || name.p[n] == '[' || name.p[n] == '\0');
+}
+
+/* A server that takes a name in any case may take this one: an ASCII letter in the other case, or
+ * a character beyond ASCII, since two of those are letters in another case (U+017F, U+212A). */
+static bool is_other_case(struct slice name, struct slice at)
+{
+	for (size_t i = 0; i < name.n; i++)
+		if (name.p[i] >= 0x80)
+			return true;
+	return name.n == at.n && !slice_eq(name, at) &&
+	       strncasecmp((const char *)name.p, (const char *)at.p, at.n) == 0;
+}
+
 static enum pack_fact find_query(
 	struct slice query, struct slice at, uint8_t buf[PACK_MAX_VALUE], struct slice *ret)
 {
@@ -52,6 +90,8 @@ static enum pack_fact find_query(
 		/* id[]=1 and i%64=1 may be the field id */
 		if (name.n && (memchr(name.p, '%', name.n) || memchr(name.p, '[', name.n) ||
 				      memchr(name.p, '+', name.n)))
+			return PACK_UNKNOWN;
+		if (is_other_case(name, at))
 			return PACK_UNKNOWN;
 		if (!slice_eq(name, at))
 			continue;
@@ -109,6 +149,9 @@ static enum pack_fact find_member(struct slice text, struct slice key, struct jt
 			continue;
 		n = jtext_decode(m.key, buf, sizeof(buf));
 		if (n < 0)
+			return PACK_UNKNOWN;
+		/* Go's decoder takes a name in any case */
+		if (is_other_case(slice_of(buf, (size_t)n), key))
 			return PACK_UNKNOWN;
 		if (!slice_eq(slice_of(buf, (size_t)n), key))
 			continue;

@@ -15,5 +15,9 @@
 
 enum pack_fact { PACK_ABSENT, PACK_KNOWN, PACK_UNKNOWN };
 
+/* The next name of a query, as written; false at the end. */
+bool pack_fact_next_name(struct slice *query, struct slice *ret);
+/* In any case, with escapes or brackets. */
+bool pack_fact_is_name(struct slice written, const char *lower);
 enum pack_fact pack_fact_find(const struct pack_request *req, enum pack_source source,
 	struct slice at, uint8_t buf[PACK_MAX_VALUE], struct slice *ret);

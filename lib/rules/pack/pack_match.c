@@ -114,33 +114,70 @@ static void fill_text(struct text *t, struct filler *f, struct slice from)
 
 /* ---- rows ---- */
 
-static bool is_form(const struct http_headers *headers)
+/* In any case, with "-" and "_" as one: gateways turn one into the other. */
+static bool is_named(struct slice name, const char *lower)
 {
-	static const char *const types[] = {
-		"application/x-www-form-urlencoded", "multipart/form-data"};
+	bool same = name.n == strlen(lower);
 
-	for (size_t i = 0; headers && i < headers->n; i++) {
-		struct slice value = headers->list[i].value;
+	for (size_t i = 0; same && i < name.n; i++)
+		same = tolower(name.p[i]) == lower[i] ||
+		       ((name.p[i] == '_' || name.p[i] == '-') &&
+			       (lower[i] == '_' || lower[i] == '-'));
+	return same;
+}
 
-		if (!slice_eq_str(headers->list[i].name, "content-type"))
+static bool begins_with(struct slice s, const char *word)
+{
+	return s.n >= strlen(word) && strncasecmp((const char *)s.p, word, strlen(word)) == 0;
+}
+
+/* Frameworks parse a body without a type, or with two, as a form too. */
+static bool may_be_form(const struct pack_request *req)
+{
+	size_t n = 0;
+
+	if (req->no_body)
+		return false;
+	for (size_t i = 0; req->headers && i < req->headers->n; i++) {
+		const struct http_header *h = &req->headers->list[i];
+
+		if (!is_named(h->name, "content-type"))
 			continue;
-		for (size_t k = 0; k < ARRAY_LEN(types); k++)
-			if (value.n >= strlen(types[k]) &&
-				strncasecmp((const char *)value.p, types[k], strlen(types[k])) == 0)
-				return true;
+		n++;
+		if (begins_with(h->value, "application/x-www-form-urlencoded") ||
+			begins_with(h->value, "multipart/"))
+			return true;
 	}
+	return n != 1;
+}
+
+/* Servers may take the method or the path from one of these, in the query the method. */
+static const char *const overrides[] = {"_method", "x-http-method-override", "x-http-method",
+	"x-method-override", "x-original-method", "x-original-url", "x-rewrite-url"};
+
+static bool is_override(struct slice name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(overrides); i++)
+		if (is_named(name, overrides[i]))
+			return true;
 	return false;
 }
 
-/* Servers may take the method from one of these. */
-static bool has_override(const struct http_headers *headers)
+static bool has_override_header(const struct http_headers *headers)
 {
-	static const char *const names[] = {
-		"x-http-method-override", "x-http-method", "x-method-override"};
-
 	for (size_t i = 0; headers && i < headers->n; i++)
-		for (size_t k = 0; k < ARRAY_LEN(names); k++)
-			if (slice_eq_str(headers->list[i].name, names[k]))
+		if (is_override(headers->list[i].name))
+			return true;
+	return false;
+}
+
+static bool has_override_field(struct slice query)
+{
+	struct slice name;
+
+	while (pack_fact_next_name(&query, &name))
+		for (size_t i = 0; i < ARRAY_LEN(overrides); i++)
+			if (pack_fact_is_name(name, overrides[i]))
 				return true;
 	return false;
 }
@@ -198,6 +235,8 @@ static bool is_in_group(const struct pack_row *row, struct slice method, bool ma
 	return slice_eq(row->method, method) && has_many == many && (many || row->path.n == n);
 }
 
+static const char no_row[] = "no row matches the request";
+
 static const char *pick_row(const struct pack *p, const struct pack_request *req,
 	const struct pack_parts *parts, const struct pack_row **ret)
 {
@@ -221,7 +260,26 @@ static const char *pick_row(const struct pack *p, const struct pack_request *req
 				return NULL;
 			}
 		}
-	return "no row matches the request";
+	return no_row;
+}
+
+/* Servers may take the end of the last segment as a format: tokens.json is tokens. */
+static bool has_format(
+	const struct pack *p, const struct pack_request *req, const struct pack_parts *parts)
+{
+	struct pack_parts bare UNINITIALIZED;
+	const struct pack_row *row = NULL;
+	const struct slice last = parts->v[parts->n - 1];
+	const uint8_t *dot = last.n ? memrchr(last.p, '.', last.n) : NULL;
+	const char *why;
+
+	if (!dot || dot == last.p)
+		return false;
+	bare = *parts;
+	bare.v[bare.n - 1] = slice_of(last.p, (size_t)(dot - last.p));
+	why = pick_row(p, req, &bare, &row);
+	/* a row whose conditions hold, or one of which that is not known */
+	return row ? row->path.seg[row->path.n - 1].kind == PACK_LITERAL : why != no_row;
 }
 
 static const char *match_row(const struct pack *p, const struct pack_request *req,
@@ -229,11 +287,15 @@ static const char *match_row(const struct pack *p, const struct pack_request *re
 {
 	if (req->odd & ~(unsigned int)CANON_ODD_CODED_SLASH)
 		return "servers may read the path in different ways";
-	if (has_override(req->headers) ||
-		(p->has_override && slice_eq_str(req->method, "POST") && is_form(req->headers)))
+	if (memchr(req->path.p, ';', req->path.n))
+		return "servers may cut the path at a semicolon";
+	if (has_override_header(req->headers) || has_override_field(req->query) ||
+		(p->has_override && slice_eq_str(req->method, "POST") && may_be_form(req)))
 		return "the server may use another method than the request";
 	if (!pack_path_split(req->path, parts))
 		return "the path has too many segments";
+	if (has_format(p, req, parts))
+		return "the server may read the path without its suffix";
 	return pick_row(p, req, parts, ret);
 }
 

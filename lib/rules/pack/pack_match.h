@@ -29,6 +29,7 @@ struct pack_request {
 	const struct http_headers *headers; /* NULL: none */
 	struct slice body;
 	bool has_body; /* the whole body is there */
+	bool no_body;  /* the request has none; if neither is set, the body is not known */
 };
 
 struct pack_effect {

@@ -125,6 +125,7 @@ static int read_asked(struct asked *a, const char *text, const struct opts *o, s
 	a->req.headers = &a->headers;
 	for (size_t i = 0; r == 0 && i < headers->n; i++)
 		r = read_header(a, headers->v[i], err);
+	a->req.no_body = !body;
 	if (r < 0 || !body)
 		return r;
 	r = file_load(body, MAX_BODY, &a->body, &n, err);

@@ -50,14 +50,15 @@ static struct pack pack;
 
 struct ask {
 	const char *method, *target, *header, *value, *body;
+	bool no_body;
 };
 
 static void match(const struct ask *a, struct pack_effect *ret)
 {
 	const char *mark = strchr(a->target, '?');
 	size_t n = mark ? (size_t)(mark - a->target) : strlen(a->target);
-	struct http_header list[] = {{slice_from_str(a->header ? a->header : "a"),
-		slice_from_str(a->header ? a->value : "")}};
+	struct http_header list[] = {{slice_from_str(a->header ? a->header : "content-type"),
+		slice_from_str(a->header ? a->value : "application/json")}};
 	struct http_headers headers = {.list = list, .n = 1, .max = 1};
 	struct pack_request req = {.method = slice_from_str(a->method), .headers = &headers};
 	struct arena arena;
@@ -66,6 +67,7 @@ static void match(const struct ask *a, struct pack_effect *ret)
 	assert_int_equal(canon_normal_path(slice_of(a->target, n), &arena, &req.path, &req.odd), 0);
 	if (mark)
 		req.query = slice_from_str(mark + 1);
+	req.no_body = a->no_body;
 	if (a->body) {
 		req.body = slice_from_str(a->body);
 		req.has_body = true;
@@ -166,6 +168,42 @@ static void another_method_is_unknown(void **state)
 	is_effect((struct ask){"POST", "/projects/1/issues", "content-type", "application/json"},
 		"issue.create", "project/1");
 	is_effect((struct ask){"PUT", "/files/x", "content-type", form}, "file.put", "file/x");
+	is_unknown((struct ask){"GET", "/repos/a/b", "x_http_method-override", "DELETE"},
+		"another method");
+	is_unknown((struct ask){"GET", "/repos/a/b", "x-original-url", "/x"}, "another method");
+	is_unknown((struct ask){"PUT", "/files/x?a=1&_method=DELETE"}, "another method");
+	is_unknown((struct ask){"PUT", "/files/x?a=1;%5fMethod=DELETE"}, "another method");
+	is_unknown((struct ask){"PUT", "/files/x?_method[]=DELETE"}, "another method");
+	is_effect((struct ask){"PUT", "/files/x?a=_method&method=y"}, "file.put", "file/x");
+}
+
+static void a_body_without_a_type_may_be_a_form(void **state)
+{
+	struct ask a = {"POST", "/projects/1/issues", "a", "b"};
+
+	is_unknown(a, "another method");
+	a.body = "_method=DELETE";
+	is_unknown(a, "another method");
+	a.header = "content-type";
+	a.value = "multipart/related";
+	is_unknown(a, "another method");
+	a = (struct ask){"POST", "/projects/1/issues", .no_body = true};
+	a.header = a.value = "a";
+	is_effect(a, "issue.create", "project/1");
+}
+
+/* "tokens.json" is "tokens" for Rails, and everything behind a semicolon is gone for Java. */
+static void a_suffix_does_not_hide_a_row(void **state)
+{
+	is_unknown((struct ask){"GET", "/repos/a/b/keys.json"}, "without its suffix");
+	is_unknown((struct ask){"GET", "/repos/a/b/KEYS.xml"}, "without its suffix");
+	is_unknown(
+		(struct ask){"GET", "/list.json?deep=1;", "x-mode", "full"}, "without its suffix");
+	is_effect((struct ask){"GET", "/repos/a/b/x.json"}, "repo.read", "repo/a/b");
+	is_effect((struct ask){"GET", "/repos/a/b/.keys"}, "repo.read", "repo/a/b");
+	is_effect((struct ask){"GET", "/repos/a/b.js"}, "repo.get", "repo/a/b.js");
+	is_unknown((struct ask){"GET", "/repos/a/b/keys;x=1"}, "semicolon");
+	is_unknown((struct ask){"GET", "/repos/a;b/c"}, "semicolon");
 }
 
 static void bodies_decide(void **state)
@@ -182,6 +220,10 @@ static void bodies_decide(void **state)
 	is_unknown((struct ask){"POST", "/all", .body = "{\"mode\": 1"}, "cannot be decided");
 	is_unknown((struct ask){"POST", "/all", .body = "[]"}, "cannot be decided");
 	is_unknown((struct ask){"POST", "/all", .body = "{\"mode\": [1]}"}, "cannot be decided");
+	is_unknown((struct ask){"POST", "/all", .body = "{\"mode\": 1, \"Mode\": \"del\"}"},
+		"cannot be decided");
+	is_unknown((struct ask){"POST", "/all", .body = "{\"a\": 1, \"\u212a\": \"del\"}"},
+		"cannot be decided");
 }
 
 static void queries_and_headers_decide(void **state)
@@ -194,6 +236,7 @@ static void queries_and_headers_decide(void **state)
 	is_unknown((struct ask){"GET", "/list?a=1;deep=1", "x-mode", "full"}, "decided");
 	is_unknown((struct ask){"GET", "/list?d%65ep=1", "x-mode", "full"}, "decided");
 	is_unknown((struct ask){"GET", "/list?deep[]=1", "x-mode", "full"}, "decided");
+	is_unknown((struct ask){"GET", "/list?Deep=2&deep=1", "x-mode", "full"}, "decided");
 }
 
 static void objects_of_bodies_must_be_known(void **state)
@@ -266,6 +309,8 @@ int main(void)
 		cmocka_unit_test(an_escaped_slash_is_part_of_a_value),
 		cmocka_unit_test(several_segments_are_one_value),
 		cmocka_unit_test(another_method_is_unknown),
+		cmocka_unit_test(a_body_without_a_type_may_be_a_form),
+		cmocka_unit_test(a_suffix_does_not_hide_a_row),
 		cmocka_unit_test(bodies_decide),
 		cmocka_unit_test(queries_and_headers_decide),
 		cmocka_unit_test(objects_of_bodies_must_be_known),
