@@ -712,7 +712,8 @@ def test_a_rewind_says_if_it_could_not_resume_the_programs(inst):
     row, = inst.sbx("checkpoint", "--ls", "demo", check=0).stdout.splitlines()[1:]
     assert row.split()[0] == "up" and row.split()[-2:] == ["manual", "yes"]
     p = inst.sbx("rewind", "demo", "--to", "up", check=0)
-    assert "the programs of the checkpoint were not resumed" in p.stderr
+    assert ("the programs of the checkpoint were not resumed: its memory cannot be read (see "
+            f"{inst.root}/state/sbx/sbxd.log)") in p.stderr
     inst.sbx("stop", "demo", check=0)
     inst.sbx("checkpoint", "demo", "--rm", "up", check=None)
     assert not list((inst.root / "state/sbx/sandboxes").glob("*/memory.*"))

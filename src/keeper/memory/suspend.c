@@ -390,12 +390,15 @@ void suspend_on_full(struct keeper *k)
 	bool can_wait = k->suspend->step == SUSPEND_PARKING ||
 			k->suspend->step == SUSPEND_DETACHING ||
 			k->suspend->step == SUSPEND_LINGERING;
+	char text[KEEPER_MAX_TEXT];
 
 	if (!can_wait || k->suspend->is_cancelled)
 		return;
 	k->suspend->is_cancelled = true;
-	answer_suspend(k, -ENOSPC,
-		"not suspended: disk full; the sandbox is paused and continues when the host has free disk space again");
+	(void)snprintf(text, sizeof(text),
+		"not %s: disk full; the sandbox is paused and continues when the host has free disk space again",
+		k->suspend->is_checkpoint ? "saved" : "suspended");
+	answer_suspend(k, -ENOSPC, text);
 }
 
 void suspend_on_share_end(struct keeper *k)

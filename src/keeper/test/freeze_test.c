@@ -206,6 +206,26 @@ static void a_guest_that_does_not_park_has_no_checkpoint(void **state)
 	free_disks();
 }
 
+static void a_full_disk_ends_a_checkpoint_with_memory(void **state)
+{
+	struct keeper_frozen frozen;
+	int park;
+
+	put_disks();
+	freeze_begin(&rig_k, 0, 5, "c1", true);
+	park = take_question();
+	suspend_on_full(&rig_k);
+	must_get_frozen(&frozen);
+	assert_int_equal(frozen.code, -ENOSPC);
+	assert_non_null(strstr(frozen.text, "not saved: disk full"));
+	reply_to(park, true, "");
+	reply_to(take_question(), true, ""); /* /wake */
+	RIG_UNTIL(!rig_k.suspend->is_waking);
+	assert_int_equal(rig_k.freeze->state, FREEZE_IDLE);
+	assert_false(is_there("root.1.qcow2"));
+	free_disks();
+}
+
 /* Its sequence number would be unknown. */
 static void a_checkpoint_without_a_record_fails(void **state)
 {
@@ -229,6 +249,7 @@ int main(void)
 		QEMU_TEST(a_checkpoint_without_a_record_fails),
 		QEMU_TEST(layers_of_a_checkpoint_with_memory_are_of_a_paused_machine),
 		QEMU_TEST(a_guest_that_does_not_park_has_no_checkpoint),
+		QEMU_TEST(a_full_disk_ends_a_checkpoint_with_memory),
 		QEMU_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};
 

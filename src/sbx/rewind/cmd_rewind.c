@@ -7,10 +7,12 @@
 #include "lasting.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
+#include "lib/os/ipc/keeper_chan.h"
 #include "moved.h"
 #include "rewind.h"
 #include "src/sbx/audit/audit.h"
@@ -242,6 +244,22 @@ static int stop_sandbox(const char *ref, struct problem *p)
 	return r;
 }
 
+/* If sbxd cannot use the files, the keeper does not know that there was memory. */
+static void check_resumed(const json_t *s)
+{
+	const char *why = api_str(s, "cold_why");
+	AUTO_FREE char *log = paths_get(PATHS_STATE, "sbxd.log");
+
+	if (strcmp(api_str(s, "start"), "resumed") == 0)
+		return;
+	if (!why[0] || strcmp(why, KEEPER_COLD_OWN) == 0)
+		ui_warning(
+			"the programs of the checkpoint were not resumed: its memory cannot be read (see %s)",
+			log);
+	else
+		ui_warning("the programs of the checkpoint were not resumed: %s", why);
+}
+
 static int rewind_sandbox(const char *ref, const struct target *t, struct problem *p)
 {
 	AUTO_JSON json_t *body =
@@ -251,9 +269,8 @@ static int rewind_sandbox(const char *ref, const struct target *t, struct proble
 
 	if (r == 0)
 		r = sandbox_start(ref, NULL, &s, p);
-	if (r == 0 && t->has_memory && strcmp(api_str(s, "start"), "resumed") != 0)
-		ui_warning("the programs of the checkpoint were not resumed: %s",
-			api_str(s, "cold_why"));
+	if (r == 0 && t->has_memory)
+		check_resumed(s);
 	return r;
 }
 
