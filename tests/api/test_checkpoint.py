@@ -298,6 +298,69 @@ def test_without_its_memory_a_checkpoint_is_one_of_disks(with_memory, name, text
     assert not (folder(d, "demo") / "suspend").exists()
 
 
+def test_a_start_completes_a_rewind_to_memory_that_was_interrupted(with_memory):
+    """sbxd was killed when the memory was in its place and the plan was not yet removed."""
+    d, at = with_memory, folder(with_memory, "demo")
+    assert rewind(d, "demo", label="c1")[0] == 204
+    done = json.loads((at / "checkpoints").read_text())
+    (at / "rewind").write_text(json.dumps({"undo": False, "step": 3, "memory": 41, "list": done}))
+    assert d.get("demo")["status"] == "suspended"
+    status, o = d.call("POST", "/v1/sandboxes/demo/start")
+    assert status == 202, o
+    assert not (at / "rewind").exists() and not (at / "root.aside.3.qcow2").exists()
+
+
+def test_other_commands_complete_it_too_and_find_a_suspended_sandbox(with_memory):
+    d, at = with_memory, folder(with_memory, "demo")
+    assert rewind(d, "demo", label="c1")[0] == 204
+    done = json.loads((at / "checkpoints").read_text())
+    (at / "suspend").rename(at / "suspend.new")  # killed just before
+    (at / "rewind").write_text(json.dumps({"undo": False, "step": 3, "memory": 41, "list": done}))
+    status, o = rewind(d, "demo", undo=True)
+    assert status == 409 and "is suspended" in o["error"]["message"], o
+    assert suspended_at(d, "demo") == ["ca", "image.json", "memory", "memory.sums", "state"]
+    assert not (at / "rewind").exists() and not (at / "suspend.new").exists()
+
+
+def test_a_checkpoint_that_was_killed_does_not_block_the_memory_of_another(with_memory):
+    """The keeper was killed while suspend.new had the empty tops of a checkpoint."""
+    d, left = with_memory, folder(with_memory, "demo") / "suspend.new"
+    left.mkdir()
+    for name in ("state", "memory", "memory.sums", "root.qcow2", "docker.qcow2"):
+        (left / name).write_text("incomplete")
+    assert rewind(d, "demo", label="c1")[0] == 204
+    assert d.get("demo")["status"] == "suspended"
+
+
+def test_memory_of_no_checkpoint_is_removed_after_a_stop(d):
+    """Of a keeper that was killed before it reported the checkpoint."""
+    d.run("demo")
+    checkpoint(d, "demo", with_memory=True)
+    left = folder(d, "demo") / "memory.99"
+    left.mkdir()
+    (left / "memory").write_text("of nobody")
+    stop(d, "demo")
+    wait_for(lambda: memories(d, "demo") == ["memory.41"])
+
+
+@pytest.mark.parametrize("name", ["memory.41", "suspend", "suspend.new", "memory.99"])
+def test_no_link_leads_to_the_files_of_another_sandbox(with_memory, name):
+    d, at = with_memory, folder(with_memory, "demo")
+    other = at.parent / "0123456789ab"
+    other.mkdir()
+    for file in ("image.json", "state", "memory", "memory.sums", "root.qcow2", "docker.qcow2"):
+        (other / file).write_text("{}")
+    if name == "memory.41":
+        (at / name).rename(at / "moved")
+    (at / name).symlink_to(other)
+    ok(d.call("POST", "/v1/sandboxes/demo/stop", {}))
+    assert rewind(d, "demo", label="c1")[0] == 204
+    assert len(list(other.iterdir())) == 6, "files of another directory were removed"
+    assert not (at / name).is_symlink() or name == "memory.41"
+    assert all(os.stat(p).st_nlink == 1 for p in other.iterdir()), "they were linked"
+    assert d.get("demo")["status"] == ("stopped" if name == "memory.41" else "suspended")
+
+
 def test_memory_is_refused_where_a_suspend_is(d):
     d.run("demo")
     assert checkpoint(d, "demo", auto=True, with_memory=True)[0] == 400

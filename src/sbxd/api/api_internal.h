@@ -46,7 +46,9 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	struct err *err) MUST_CHECK;
 
 /* api_template.c. Takes the lock that a keeper would hold and completes an interrupted rewind.
- * Returns its fd; -EBUSY if a keeper holds it or the sandbox is suspended. */
+ * Returns its fd; -EBUSY if a keeper holds it. */
+int api_hold_disks(const char *id, struct err *err) MUST_CHECK;
+/* The same; -EBUSY also if the sandbox is suspended. */
 int api_hold_stopped(const char *id, struct err *err) MUST_CHECK;
 /* api_checkpoint.c. The disks are frozen for a checkpoint; c NULL: the client has left. */
 void api_checkpoint_frozen(

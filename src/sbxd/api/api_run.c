@@ -44,7 +44,7 @@ static int settle_disks(const char *id, struct err *err)
 
 	if (access(plan, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	fd = api_hold_stopped(id, err);
+	fd = api_hold_disks(id, err);
 	return fd < 0 ? fd : 0;
 }
 
@@ -55,10 +55,10 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	merges_stop(d, spec->id);
 	templates_pin_row(d, spec);
 	r = choose_accel(wish, spec, err);
-	if (!cold)
-		kept_fit(spec, wish == SPEC_ACCEL_AUTO);
 	if (r == 0)
 		r = settle_disks(spec->id, err);
+	if (!cold)
+		kept_fit(spec, wish == SPEC_ACCEL_AUTO);
 	if (r == 0 && !pool_claim(d, spec, cold))
 		r = keeper_spawn(d, spec, cold, err);
 	if (r < 0)

@@ -101,10 +101,12 @@ static int freeze_disk(
 	return rename(top, layer) < 0 ? err_errno(err, -errno, "cannot move %s", top) : 0;
 }
 
-int api_hold_stopped(const char *id, struct err *err)
+/* A rewind that was interrupted is completed first: to a checkpoint with memory, it suspends the
+ * sandbox. */
+int api_hold_disks(const char *id, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),
-		       *path = xasprintf("%s/lock", dir), *memory = xasprintf("%s/suspend", dir);
+		       *path = xasprintf("%s/lock", dir);
 	AUTO_CLOSE int fd = -1;
 	int r = paths_make(dir, err);
 
@@ -116,10 +118,20 @@ int api_hold_stopped(const char *id, struct err *err)
 	if (fd < 0)
 		return err_set(err, -EBUSY,
 			"the previous sbx-keeper of the sandbox is still running: try again later");
-	if (access(memory, F_OK) == 0)
-		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
 	r = rewind_settle(id, err);
 	return r < 0 ? r : TAKE_FD(fd);
+}
+
+int api_hold_stopped(const char *id, struct err *err)
+{
+	AUTO_FREE char *memory = paths_get(PATHS_STATE, "sandboxes/%s/suspend", id);
+	AUTO_CLOSE int fd = api_hold_disks(id, err);
+
+	if (fd < 0)
+		return fd;
+	if (access(memory, F_OK) == 0)
+		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
+	return TAKE_FD(fd);
 }
 
 static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], struct err *err)

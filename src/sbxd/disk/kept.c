@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kept.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 
@@ -43,29 +46,30 @@ void kept_fit(struct spec *spec, bool accel)
 		spec->accel = last.accel;
 }
 
-/* image.json first: without it the other files are unused. */
-static void remove_folder(const char *id, const char *folder)
+/* A symbolic link of a compromised keeper is removed and not followed. image.json first: without it
+ * the other files are unused. */
+void kept_remove_folder(const char *id, const char *folder)
 {
-	static const char *const names[] = {"image.json", "ca", "state", "memory", "memory.sums"};
-	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, folder);
+	static const char *const names[] = {
+		"image.json", "ca", "state", "memory", "memory.sums", "root.qcow2", "docker.qcow2"};
+	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, folder);
+	AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		AUTO_FREE char *path = xasprintf("%s/%s", dir, names[i]);
-
+	for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(names); i++)
+		(void)unlinkat(dir, names[i], 0);
+	if (rmdir(path) < 0 && errno == ENOTDIR)
 		(void)unlink(path);
-	}
-	(void)rmdir(dir);
 }
 
 void kept_remove_bad(const char *id)
 {
-	remove_folder(id, "suspend.bad");
+	kept_remove_folder(id, "suspend.bad");
 }
 
 void kept_remove(const char *id)
 {
-	remove_folder(id, "suspend");
-	remove_folder(id, "suspend.new");
-	remove_folder(id, "suspend.used");
+	kept_remove_folder(id, "suspend");
+	kept_remove_folder(id, "suspend.new");
+	kept_remove_folder(id, "suspend.used");
 	kept_remove_bad(id);
 }

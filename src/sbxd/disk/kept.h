@@ -9,7 +9,7 @@
  *          takes CPUs, memory and accelerator from spec.json of the last one; changes by `sbx
  *          update` apply at the start after a stop.
  * Trust    The user's own directory. Reads the size of a file, and spec.json as the keeper reads
- *          it.
+ *          it. What is removed is not searched for through a symbolic link.
  * See      proto/PROTOCOL.api
  */
 #pragma once
@@ -27,3 +27,5 @@ void kept_fit(struct spec *spec, bool accel);
 void kept_remove(const char *id);
 /* Removes only invalid snapshots: the sandbox runs. */
 void kept_remove_bad(const char *id);
+/* Removes one directory with the files of a snapshot. */
+void kept_remove_folder(const char *id, const char *folder);

@@ -21,39 +21,65 @@
 
 static const char *const linked[] = {"state", "memory", "memory.sums", "ca"};
 
-static char *path_of(const char *id, uint64_t seq, const char *name)
+static char *name_of(uint64_t seq)
 {
-	return paths_get(PATHS_STATE, "sandboxes/%s/" PREFIX "%llu%s%s", id,
-		(unsigned long long)seq, name[0] ? "/" : "", name);
+	return xasprintf(PREFIX "%llu", (unsigned long long)seq);
+}
+
+/* No symbolic link is followed: neither here nor by the callers. */
+static int open_memory(const char *id, uint64_t seq)
+{
+	AUTO_FREE char *name = name_of(seq),
+		       *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, name);
+
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool has_file(int dir, const char *name, struct stat *st)
+{
+	return dir >= 0 && fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
 }
 
 bool memories_has(const char *id, uint64_t seq)
 {
-	AUTO_FREE char *path = path_of(id, seq, "image.json");
+	AUTO_CLOSE int dir = open_memory(id, seq);
+	struct stat st;
 
-	return seq && access(path, F_OK) == 0;
+	return seq && has_file(dir, "image.json", &st);
 }
 
 uint64_t memories_bytes(const char *id, uint64_t seq)
 {
-	AUTO_FREE char *path = path_of(id, seq, "memory");
+	AUTO_CLOSE int dir = open_memory(id, seq);
 	struct stat st;
 
-	return lstat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+	return has_file(dir, "memory", &st) ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 /* ---- a rewind ---- */
 
+static int load_part(
+	int dir, const char *name, size_t max, char **ret, size_t *ret_n, struct err *err)
+{
+	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return err_errno(err, -errno, "cannot open %s", name);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is not a file", name);
+	return file_read(fd, name, max, ret, ret_n, err);
+}
+
 /* The guest writes to the copy. Adds its size and time to the list of image.json. */
 static int copy_top(
-	const char *id, uint64_t seq, enum template_disk disk, json_t *disks, struct err *err)
+	const char *id, int from, enum template_disk disk, json_t *disks, struct err *err)
 {
 	AUTO_FREE char *name = xasprintf("%s.qcow2", template_disk_name(disk)),
-		       *from = path_of(id, seq, name),
 		       *to = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, name), *text = NULL;
 	struct stat st;
 	size_t n = 0;
-	int r = file_load_no_link(from, MEMORIES_MAX_TOP, &text, &n, err);
+	int r = load_part(from, name, MEMORIES_MAX_TOP, &text, &n, err);
 
 	if (r == 0)
 		r = file_save(to, slice_of(text, n), err);
@@ -67,36 +93,34 @@ static int copy_top(
 	return 0;
 }
 
-static int write_json(const char *id, uint64_t seq, const char *dir, struct err *err)
+static int write_json(const char *id, int from, const char *dir, struct err *err)
 {
-	AUTO_FREE char *from = path_of(id, seq, "image.json"),
-		       *to = xasprintf("%s/image.json", dir), *text = NULL, *out = NULL;
+	AUTO_FREE char *to = xasprintf("%s/image.json", dir), *text = NULL, *out = NULL;
 	json_auto_t *o = NULL;
 	json_t *disks = json_array();
 	size_t n = 0;
-	int r = file_load_no_link(from, MAX_JSON, &text, &n, err);
+	int r = load_part(from, "image.json", MAX_JSON, &text, &n, err);
 
 	for (enum template_disk i = 0; r == 0 && i < TEMPLATE_N_DISKS; i++)
-		r = copy_top(id, seq, i, disks, err);
+		r = copy_top(id, from, i, disks, err);
 	o = r < 0 ? NULL : json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 	if (r == 0 && !json_is_object(o))
-		r = err_set(err, -EBADMSG, "%s is damaged", from);
+		r = err_set(err, -EBADMSG, "image.json is damaged");
 	json_object_set(o, "disks", disks);
 	json_decref(disks);
 	out = r < 0 ? NULL : json_dumps(o, JSON_COMPACT);
 	return out ? file_save(to, slice_from_str(out), err) : r;
 }
 
-static int link_files(const char *id, uint64_t seq, const char *dir, struct err *err)
+static int link_files(int from, const char *dir, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(linked); i++) {
-		AUTO_FREE char *from = path_of(id, seq, linked[i]),
-			       *to = xasprintf("%s/%s", dir, linked[i]);
+		AUTO_FREE char *to = xasprintf("%s/%s", dir, linked[i]);
 
 		/* A sandbox without a CA has no file of it. */
-		if (linkat(AT_FDCWD, from, AT_FDCWD, to, 0) < 0 &&
+		if (linkat(from, linked[i], AT_FDCWD, to, 0) < 0 &&
 			(errno != ENOENT || strcmp(linked[i], "ca") != 0))
-			return err_errno(err, -errno, "cannot link %s", from);
+			return err_errno(err, -errno, "cannot link %s", linked[i]);
 	}
 	return 0;
 }
@@ -113,14 +137,18 @@ int memories_place(const char *id, uint64_t seq, struct err *err)
 	AUTO_FREE char *parent = paths_get(PATHS_STATE, "sandboxes/%s", id),
 		       *new = xasprintf("%s/suspend.new", parent),
 		       *to = xasprintf("%s/suspend", parent);
+	AUTO_CLOSE int from = open_memory(id, seq);
 	int r;
 
 	kept_remove(id);
+	if (from < 0)
+		return err_errno(
+			err, -errno, "cannot open " PREFIX "%llu", (unsigned long long)seq);
 	if (mkdir(new, 0700) < 0)
 		return err_errno(err, -errno, "cannot create %s", new);
-	r = link_files(id, seq, new, err);
+	r = link_files(from, new, err);
 	if (r == 0)
-		r = write_json(id, seq, new, err);
+		r = write_json(id, from, new, err);
 	if (r == 0)
 		r = sync_dir(new, err);
 	if (r == 0 && rename(new, to) < 0)
@@ -143,21 +171,6 @@ static bool is_needed(const struct checkpoints *l, uint64_t seq)
 	return false;
 }
 
-static void remove_one(const char *id, uint64_t seq)
-{
-	static const char *const names[] = {
-		"image.json", "state", "memory", "memory.sums", "ca", "root.qcow2", "docker.qcow2"};
-	AUTO_FREE char *dir = path_of(id, seq, "");
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		AUTO_FREE char *path = path_of(id, seq, names[i]);
-
-		(void)unlink(path);
-	}
-	if (rmdir(dir) < 0)
-		log_warn("cannot remove %s: %s", dir, strerror(errno));
-}
-
 void memories_sweep(const char *id, const struct checkpoints *l)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s", id);
@@ -170,6 +183,6 @@ void memories_sweep(const char *id, const struct checkpoints *l)
 		if (str_starts(e->d_name, PREFIX) &&
 			str_to_u64(e->d_name + strlen(PREFIX), 1, INT64_MAX, &seq) == 0 &&
 			!is_needed(l, seq))
-			remove_one(id, seq);
+			kept_remove_folder(id, e->d_name);
 	}
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "memories.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/log.h"
@@ -47,6 +48,8 @@ static bool find_all(const char *id, struct layers ret[TEMPLATE_N_DISKS])
 
 	if (access(plan, F_OK) == 0 || checkpoints_load(id, &list, NULL) < 0)
 		return false;
+	/* Of a keeper that was killed, or whose answer sbxd did not get. */
+	memories_sweep(id, &list);
 	for (enum template_disk i = 0; i < TEMPLATE_N_DISKS; i++) {
 		merges_find(dir, &list, i, &ret[i]);
 		found = found || ret[i].n;

@@ -24,6 +24,7 @@
 static char root[] = "/tmp/rewind_test.XXXXXX";
 static char *dir;
 static unsigned calls, kill_at; /* kill_at 0: never */
+static bool is_saving;
 
 int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
@@ -31,6 +32,10 @@ int __real_unlinkat(int at, const char *name, int flags);
 int __wrap_unlinkat(int at, const char *name, int flags);
 int __real_unlink(const char *name);
 int __wrap_unlink(const char *name);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int __real_file_save(const char *path, struct slice content, struct err *err);
 int __wrap_file_save(const char *path, struct slice content, struct err *err);
 
@@ -58,10 +63,28 @@ int __wrap_unlink(const char *name)
 	return __real_unlink(name);
 }
 
-int __wrap_file_save(const char *path, struct slice content, struct err *err)
+int __wrap_rename(const char *from, const char *to)
+{
+	if (!is_saving) /* the last step of a save is not one of its own */
+		count_call();
+	return __real_rename(from, to);
+}
+
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
 	count_call();
-	return __real_file_save(path, content, err);
+	return __real_linkat(from_dir, from, to_dir, to, flags);
+}
+
+int __wrap_file_save(const char *path, struct slice content, struct err *err)
+{
+	int r;
+
+	count_call();
+	is_saving = true;
+	r = __real_file_save(path, content, err);
+	is_saving = false;
+	return r;
 }
 
 /* ---- the directory ---- */
@@ -70,7 +93,9 @@ static void put(const char *name, const char *text)
 {
 	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 
+	is_saving = true;
 	assert_int_equal(__real_file_save(path, slice_from_str(text), NULL), 0);
+	is_saving = false;
 }
 
 static void clear(void)
@@ -268,6 +293,87 @@ static void an_undo_that_is_killed_leaves_before_or_after(void **state)
 	assert_true(n > 8);
 }
 
+/* Checkpoint a has memory. */
+static void put_memory(void)
+{
+	static const char *const names[] = {
+		"state", "memory", "memory.sums", "ca", "root.qcow2", "docker.qcow2"};
+	static struct checkpoints l;
+	AUTO_FREE char *at = xasprintf("%s/memory.7", dir);
+
+	put_sandbox();
+	assert_int_equal(checkpoints_load(ID, &l, NULL), 0);
+	l.v[0].seq = 7;
+	l.v[0].has_memory = true;
+	assert_int_equal(checkpoints_save(ID, &l, NULL), 0);
+	assert_int_equal(mkdir(at, 0700), 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = xasprintf("memory.7/%s", names[i]);
+
+		put(path, names[i]);
+	}
+	put("memory.7/image.json", "{\"version\":3,\"disks\":[]}");
+	calls = 0;
+}
+
+static bool is_there(const char *name)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+static void must_have(const char *name, const char *text)
+{
+	AUTO_FREE char *path = xasprintf("%s/%s", dir, name), *is = NULL;
+	size_t n;
+
+	assert_int_equal(file_load(path, 1000, &is, &n, NULL), 0);
+	assert_string_equal(is, text);
+}
+
+/* The next start resumes: image.json names the tops that are there. */
+static void must_be_suspended(void)
+{
+	AUTO_FREE char *path = xasprintf("%s/suspend/image.json", dir),
+		       *top = xasprintf("%s/root.qcow2", dir), *text = NULL, *want = NULL;
+	struct stat st;
+	size_t n;
+
+	assert_int_equal(file_load(path, 1000, &text, &n, NULL), 0);
+	assert_int_equal(stat(top, &st), 0);
+	want = xasprintf("\"mtime_ns\":%lld}",
+		(long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+	assert_non_null(strstr(text, want));
+	must_have("root.qcow2", "root.qcow2");
+	must_have("docker.qcow2", "docker.qcow2");
+	must_have("suspend/memory", "memory");
+	must_have("suspend/ca", "ca");
+	must_have("root.aside.qcow2", "rt");
+	must_have("docker.aside.2.qcow2", "d2");
+	assert_true(is_there("memory.7/image.json") && !is_there("suspend.new") &&
+		    !is_there("rewind") && !is_there("root.4.qcow2"));
+}
+
+static void a_kill_before_each_call_leaves_the_memory_too(void **state)
+{
+	bool killed = true;
+	unsigned n;
+
+	for (n = 1; killed; n++) {
+		put_memory();
+		killed = kill_before("a", n);
+		if (n > 1)
+			settle_with_kills();
+		if (n > 1)
+			must_be_suspended();
+		else
+			assert_true(!is_there("suspend") && is_there("root.4.qcow2"));
+	}
+	assert_true(n > 16);
+}
+
 static void what_does_not_exist_is_refused(void **state)
 {
 	struct err err = {0};
@@ -323,6 +429,7 @@ int main(void)
 		cmocka_unit_test(the_next_rewind_removes_what_the_last_one_set_aside),
 		cmocka_unit_test(a_kill_before_each_call_leaves_before_or_after),
 		cmocka_unit_test(an_undo_that_is_killed_leaves_before_or_after),
+		cmocka_unit_test(a_kill_before_each_call_leaves_the_memory_too),
 		cmocka_unit_test(what_does_not_exist_is_refused),
 		cmocka_unit_test(a_bad_plan_moves_nothing),
 		cmocka_unit_test(other_files_stay),
