@@ -2,6 +2,7 @@
 """Templates of sandboxes: made while they run, started from, shared, refused when they are not
 whole."""
 import contextlib
+import datetime
 import fcntl
 import hashlib
 import json
@@ -194,6 +195,45 @@ def test_a_running_sandbox_goes_on_after_a_checkpoint(own, first):
                own.sbx("audit", "show", "first", "--json", "-n", "0").stdout.splitlines()]
     record, = [r for r in records if r.get("action") == "checkpoint"]
     assert record["seq"] == one["seq"] and record["op"] == "early"
+
+
+def automatic(env, name):
+    rows = json.loads(env.sbx("checkpoint", "--ls", name, "--json").stdout)["checkpoints"]
+    assert len(rows) <= 2 and all(r["auto"] and r["label"].startswith("auto-") for r in rows), rows
+    return rows
+
+
+def test_long_the_timer_makes_checkpoints_and_keeps_the_newest():
+    with private() as env:
+        env.sbx("settings", "set", "checkpoint.every", "8s")
+        env.sbx("settings", "set", "checkpoint.keep", "2")
+        box = env.create("auto")
+        before = box.guest("cat /proc/sys/kernel/random/boot_id")
+        seen, n, deadline = {}, 0, time.monotonic() + 400
+        while len(seen) < 5:
+            assert time.monotonic() < deadline, seen
+            n += 1
+            box.guest(f"head -c 5000000 /dev/urandom >/root/data && echo {n} >/root/count && sync",
+                      timeout=120)
+            for row in automatic(env, "auto"):
+                at = datetime.datetime.fromisoformat(row["created_at"]).timestamp()
+                seen.setdefault(row["label"], (n, at, row["pause_ms"]))
+        env.sbx("settings", "set", "checkpoint.every", "0")
+        env.sbx("settings", "unset", "checkpoint.keep")
+        rows = automatic(env, "auto")
+        times = [at for _, at, _ in seen.values()]
+        print("automatic checkpoints, s between:",
+              [round(b - a, 1) for a, b in zip(times, times[1:], strict=False)],
+              "pauses in ms:", [pause for *_, pause in seen.values()])
+        assert all(b - a > 7.5 for a, b in zip(times, times[1:], strict=False)), times
+        assert box.guest("cat /proc/sys/kernel/random/boot_id") == before
+        time.sleep(10)
+        assert automatic(env, "auto") == rows, "the timer is off"
+        # The oldest one that is kept: of the time between two looks.
+        env.sbx("rewind", "auto", "--to", rows[0]["label"], timeout=180)
+        count = int(box.guest("cat /root/count"))
+        assert seen[rows[0]["label"]][0] - 1 <= count <= seen[rows[0]["label"]][0] < n, (seen, n)
+        assert [r["label"] for r in automatic(env, "auto")] == [rows[0]["label"]]
 
 
 WHO = """hostname; cat /etc/machine-id; sha256sum </usr/local/share/ca-certificates/sbx.crt

@@ -168,17 +168,6 @@ static void check_git(bool all)
 	git(W "sub", "printf 'all:\\n\\techo built >out\\n' >Makefile; make -s; test -s out");
 }
 
-/* A crate with a build script, whose programs are hard links of others. */
-static void check_cargo(void)
-{
-	git(W, "mkdir -p crate/src; cd crate; "
-	       "printf '[package]\\nname = \"small\"\\nversion = \"0.1.0\"\\n' >Cargo.toml; "
-	       "echo 'fn main() { println!(\"cargo:rustc-env=WORD=built\"); }' >build.rs; "
-	       "echo 'fn main() { println!(\"{}\", env!(\"WORD\")); }' >src/main.rs");
-	git(W "crate", "RUSTFLAGS='-C linker=gcc' /usr/bin/cargo build --offline --quiet");
-	git(W "crate", "test \"$(target/debug/small)\" = built");
-}
-
 /* husky sets core.hooksPath. npm ends well if that is refused; else the hooks are set. */
 static void check_husky(bool on)
 {
@@ -238,9 +227,7 @@ int main(int argc, char **argv)
 	bool guard = argc > 1 && strcmp(argv[1], "guard") == 0;
 
 	set_up();
-	if (argc > 1 && strcmp(argv[1], "cargo") == 0)
-		check_cargo();
-	else if (argc > 1 && strcmp(argv[1], "husky") == 0)
+	if (argc > 1 && strcmp(argv[1], "husky") == 0)
 		check_husky(argc > 2);
 	else
 		bench();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A guarded workspace in a real VM, with guard_vm_guest as the guest's init: what guest root cannot
  * plant, and that the real git works. Needs SBX_TEST_KERNEL (a vmlinuz with virtiofs built in);
- * skipped without. A second argument `all` has more of git; `cargo` is `cargo build` with the
- * host's /usr/bin/cargo; `husky` is `npm install` of a project with husky, with the host's npm and
- * its registry; `off` is without guard, to compare the time of a create. */
+ * skipped without. A second argument `all` has more of git; `husky` is `npm install` of a project
+ * with husky, with the host's npm and its registry; `off` is without guard, to compare the time of
+ * a create. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -142,9 +142,6 @@ static void run_vm(const char *kernel, const struct autorun_list *list, enum gua
 		result("host: only the exception permits hooks",
 			has_line("ws/.git/config", "hooksPath") ==
 				(strcmp(words, "husky on") == 0));
-	if (strcmp(words, "cargo") == 0)
-		result("host: the build script is in the list",
-			has_line("guard/dirty", "/ws crate/build.rs"));
 }
 
 /* husky as it is refused, with the key that the user has set, and with the exception that sbx-why
@@ -193,8 +190,6 @@ int main(int argc, char **argv)
 		run_vm(kernel, list, GUARD_OFF, "-");
 	else if (argc > 2 && strcmp(argv[2], "husky") == 0)
 		run_husky(kernel, list);
-	else if (argc > 2 && strcmp(argv[2], "cargo") == 0)
-		run_vm(kernel, list, GUARD_DEFAULT, "cargo");
 	else
 		run_vm(kernel, list, GUARD_DEFAULT, argc > 2 ? "guard all" : "guard");
 	remove = xasprintf("rm -rf '%s'", dir);
