@@ -24,6 +24,7 @@ void pack_done(struct pack *p)
 	for (size_t i = 0; i < p->n_rows; i++)
 		pack_path_done(&p->row[i].path);
 	free(p->row);
+	free(p->field);
 	free(p->cases);
 	free(p->name);
 	free(p->text);

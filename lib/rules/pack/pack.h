@@ -26,6 +26,9 @@ struct pack {
 	size_t n_objects;
 	struct pack_row *row; /* sorted: of those that match a request, the first one counts */
 	size_t n_rows;
+	struct slice graphql;	/* the path of GraphQL; empty: none */
+	struct pack_row *field; /* the rows of its fields, as in the file */
+	size_t n_fields;
 	struct pack_case *cases;
 	size_t n_cases;
 	bool has_override; /* the server may take the method from a form */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "lib/base/mem.h"
 #include "pack_internal.h"
-#include "pack_match.h"
+#include "pack_graphql.h"
 #include "pack_path.h"
 
 #define PRINT(s) (int)(s).n, (s).p
@@ -74,6 +74,7 @@ struct run {
 	const struct pack *p;
 	struct arena arena;
 	bool *hit, *near; /* of each row */
+	bool *field_hit, *field_near;
 	struct http_header header[2];
 	struct http_headers headers;
 };
@@ -83,6 +84,8 @@ static void run_done(struct run *run)
 	arena_done(&run->arena);
 	free(run->hit);
 	free(run->near);
+	free(run->field_hit);
+	free(run->field_near);
 }
 
 static int read_target(struct run *run, const struct pack_case *c, struct pack_request *ret)
@@ -149,25 +152,55 @@ static void mark_rows(struct run *run, const struct pack_case *c, const struct p
 	}
 }
 
+/* A case with other fields is a near miss of a field. */
+static void mark_fields(struct run *run, const struct pack_effects *effects)
+{
+	for (size_t i = 0; i < run->p->n_fields; i++) {
+		bool is_hit = false;
+
+		for (size_t k = 0; k < effects->n; k++)
+			is_hit = is_hit || effects->v[k].row == &run->p->field[i];
+		run->field_hit[i] = run->field_hit[i] || is_hit;
+		run->field_near[i] = run->field_near[i] || !is_hit;
+	}
+}
+
+/* RISK VERB OBJECT or unknown, with a semicolon between two. */
+static char *effects_text(const struct pack_effects *effects)
+{
+	char *text = xstrdup("");
+
+	for (size_t i = 0; i < effects->n; i++) {
+		const struct pack_effect *e = &effects->v[i];
+		AUTO_FREE char *old = text;
+
+		text = e->row ? xasprintf("%s%s%s %.*s %s", old, i ? "; " : "",
+					pack_risk_name(e->row->risk), PRINT(e->row->verb),
+					e->object)
+			      : xasprintf("%s%sunknown", old, i ? "; " : "");
+	}
+	return text;
+}
+
 static int run_case(struct run *run, const struct pack_case *c, struct err *err)
 {
 	struct pack_request req;
-	struct pack_effect effect UNINITIALIZED;
+	struct pack_effects effects UNINITIALIZED;
 	struct pack_parts parts UNINITIALIZED;
 	AUTO_FREE char *text = NULL;
 
 	if (read_target(run, c, &req) < 0)
 		return err_set(
 			err, -EINVAL, "line %u: invalid target '%.*s'", c->line, PRINT(c->target));
-	pack_match(run->p, &req, &effect);
-	text = effect.row ? xasprintf("%s %.*s %s", pack_risk_name(effect.row->risk),
-				    PRINT(effect.row->verb), effect.object)
-			  : xstrdup("unknown");
+	pack_match_all(run->p, &req, &effects);
+	text = effects_text(&effects);
 	if (!slice_eq_str(c->effect, text))
 		return err_set(err, -EINVAL, "line %u: the case expects '%.*s', the pack has '%s'",
 			c->line, PRINT(c->effect), text);
-	if (pack_path_split(req.path, &parts))
-		mark_rows(run, c, effect.row, &parts);
+	if (run->p->graphql.n && slice_eq(run->p->graphql, req.path))
+		mark_fields(run, &effects);
+	else if (pack_path_split(req.path, &parts))
+		mark_rows(run, c, effects.v[0].row, &parts);
 	return 0;
 }
 
@@ -185,6 +218,11 @@ static int check_rows(const struct run *run, struct err *err)
 		worst = row;
 		is_hit = run->hit[i];
 	}
+	for (size_t i = 0; !worst && i < run->p->n_fields; i++)
+		if (!run->field_hit[i] || !run->field_near[i]) {
+			worst = &run->p->field[i];
+			is_hit = run->field_hit[i];
+		}
 	return worst ? err_set(err, -EINVAL, "line %u: the row has no %s", worst->line,
 			       is_hit ? "near miss, a case with another method or segment"
 				      : "case that reaches it")
@@ -196,7 +234,9 @@ int pack_run_cases(const struct pack *p, struct err *err)
 	CLEANUP(run_done)
 	struct run run = {.p = p,
 		.hit = xcalloc(p->n_rows, sizeof(bool)),
-		.near = xcalloc(p->n_rows, sizeof(bool))};
+		.near = xcalloc(p->n_rows, sizeof(bool)),
+		.field_hit = xcalloc(p->n_fields + 1, sizeof(bool)),
+		.field_near = xcalloc(p->n_fields + 1, sizeof(bool))};
 	int r = 0;
 
 	arena_init(&run.arena, PACK_MAX_LINE);

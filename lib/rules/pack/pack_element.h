@@ -20,6 +20,7 @@
 #define PACK_MAX_HOSTS 16
 #define PACK_MAX_OBJECTS 128
 #define PACK_MAX_ROWS 4096
+#define PACK_MAX_FIELDS 1024 /* rows of GraphQL */
 #define PACK_MAX_CASES 8192
 #define PACK_MAX_SEGS 24 /* of a row */
 #define PACK_MAX_PATH 64 /* segments of a request that are compared */
@@ -58,7 +59,13 @@ struct pack_path {
 };
 
 /* Where a fact of a request is. */
-enum pack_source { PACK_FROM_PATH, PACK_FROM_QUERY, PACK_FROM_HEADER, PACK_FROM_JSON };
+enum pack_source {
+	PACK_FROM_PATH,
+	PACK_FROM_QUERY,
+	PACK_FROM_HEADER,
+	PACK_FROM_JSON,
+	PACK_FROM_ARG
+};
 
 struct pack_show {
 	struct slice name;
@@ -80,7 +87,8 @@ struct pack_row {
 	enum pack_risk risk;
 	struct slice verb, method;
 	struct pack_path path;
-	size_t object; /* index */
+	struct slice field; /* of GraphQL, `*` for any; the method is then query or mutation */
+	size_t object;	    /* index */
 	struct pack_show show[PACK_MAX_SHOWS];
 	size_t n_shows;
 	struct slice say;

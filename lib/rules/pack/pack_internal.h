@@ -4,8 +4,12 @@
  */
 #pragma once
 
-#include "pack.h"
+#include "pack_match.h"
 
+/* Why servers may take a request as another one than its path and method say; else NULL. */
+const char *pack_check_request(const struct pack *p, const struct pack_request *req);
+/* The name of a header in any case, "-" and "_" the same: gateways turn one into the other. */
+bool pack_is_header(struct slice name, const char *lower);
 /* `*` is any text, also none. */
 bool pack_glob_match(struct slice glob, struct slice text);
 /* Whether some text matches both; exact. */

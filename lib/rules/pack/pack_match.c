@@ -3,119 +3,14 @@
 
 #include <ctype.h>
 #include <strings.h>
-#include "lib/base/hex.h"
+#include "pack_describe.h"
 #include "pack_fact.h"
 #include "pack_internal.h"
 #include "pack_path.h"
 
-/* ---- texts ---- */
-
-struct text {
-	char *p;
-	size_t n, size; /* size: without the NUL */
-	bool is_cut;
-};
-
-static void add_byte(struct text *t, char c)
-{
-	if (t->n < t->size)
-		t->p[t->n++] = c;
-	else
-		t->is_cut = true;
-	t->p[t->n] = '\0';
-}
-
-/* An escaped slash of a {name/} as a slash, in upper case as canon_normal_path writes it. */
-static size_t add_slash(struct text *t, struct slice s, size_t i)
-{
-	bool is_slash = i + 2 < s.n && s.p[i + 1] == '2' && s.p[i + 2] == 'F';
-
-	add_byte(t, is_slash ? '/' : '%');
-	return is_slash ? i + 2 : i;
-}
-
-static void add_path_value(struct text *t, struct slice s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] == '%')
-			i = add_slash(t, s, i);
-		else
-			add_byte(t, (char)s.p[i]);
-}
-
-/* Text of a body: what is not printable ASCII is escaped. */
-static void add_value(struct text *t, struct slice s)
-{
-	static const char digits[] = "0123456789ABCDEF";
-
-	for (size_t i = 0; i < s.n; i++) {
-		if (s.p[i] >= 0x20 && s.p[i] < 0x7f && s.p[i] != '%') {
-			add_byte(t, (char)s.p[i]);
-			continue;
-		}
-		add_byte(t, '%');
-		add_byte(t, digits[s.p[i] >> 4]);
-		add_byte(t, digits[s.p[i] & 15]);
-	}
-}
-
-/* What fills the braces of a text. */
-struct filler {
-	const struct pack_request *req;
-	const struct pack_row *row;
-	const struct pack_parts *parts;
-	bool is_known; /* each name had a value */
-};
-
-static void add_shown(struct text *t, struct filler *f, struct slice name)
-{
-	uint8_t buf[PACK_MAX_VALUE];
-	struct slice value = {0};
-	enum pack_fact found = PACK_ABSENT;
-
-	if (pack_path_value(&f->row->path, f->parts, name, &value)) {
-		add_path_value(t, value);
-		return;
-	}
-	for (size_t i = 0; i < f->row->n_shows; i++) {
-		const struct pack_show *show = &f->row->show[i];
-
-		if (!slice_eq(show->name, name))
-			continue;
-		if (show->source == PACK_FROM_PATH) {
-			(void)pack_path_value(&f->row->path, f->parts, show->at, &value);
-			add_path_value(t, value);
-			return;
-		}
-		found = pack_fact_find(f->req, show->source, show->at, buf, &value);
-	}
-	if (found == PACK_KNOWN)
-		add_value(t, value);
-	else
-		add_byte(t, '?');
-	f->is_known = f->is_known && found == PACK_KNOWN;
-}
-
-static void fill_text(struct text *t, struct filler *f, struct slice from)
-{
-	for (size_t i = 0; i < from.n; i++) {
-		size_t n = 0;
-
-		if (from.p[i] != '{') {
-			add_byte(t, (char)from.p[i]);
-			continue;
-		}
-		while (from.p[i + 1 + n] != '}')
-			n++;
-		add_shown(t, f, slice_of(from.p + i + 1, n));
-		i += n + 1;
-	}
-}
-
 /* ---- rows ---- */
 
-/* In any case, with "-" and "_" as one: gateways turn one into the other. */
-static bool is_named(struct slice name, const char *lower)
+bool pack_is_header(struct slice name, const char *lower)
 {
 	bool same = name.n == strlen(lower);
 
@@ -141,7 +36,7 @@ static bool may_be_form(const struct pack_request *req)
 	for (size_t i = 0; req->headers && i < req->headers->n; i++) {
 		const struct http_header *h = &req->headers->list[i];
 
-		if (!is_named(h->name, "content-type"))
+		if (!pack_is_header(h->name, "content-type"))
 			continue;
 		n++;
 		if (begins_with(h->value, "application/x-www-form-urlencoded") ||
@@ -158,7 +53,7 @@ static const char *const overrides[] = {"_method", "x-http-method-override", "x-
 static bool is_override(struct slice name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(overrides); i++)
-		if (is_named(name, overrides[i]))
+		if (pack_is_header(name, overrides[i]))
 			return true;
 	return false;
 }
@@ -282,8 +177,7 @@ static bool has_format(
 	return row ? row->path.seg[row->path.n - 1].kind == PACK_LITERAL : why != no_row;
 }
 
-static const char *match_row(const struct pack *p, const struct pack_request *req,
-	struct pack_parts *parts, const struct pack_row **ret)
+const char *pack_check_request(const struct pack *p, const struct pack_request *req)
 {
 	if (req->odd & ~(unsigned int)CANON_ODD_CODED_SLASH)
 		return "servers may read the path in different ways";
@@ -292,6 +186,18 @@ static const char *match_row(const struct pack *p, const struct pack_request *re
 	if (has_override_header(req->headers) || has_override_field(req->query) ||
 		(p->has_override && slice_eq_str(req->method, "POST") && may_be_form(req)))
 		return "the server may use another method than the request";
+	return NULL;
+}
+
+static const char *match_row(const struct pack *p, const struct pack_request *req,
+	struct pack_parts *parts, const struct pack_row **ret)
+{
+	const char *why = pack_check_request(p, req);
+
+	if (why)
+		return why;
+	if (p->graphql.n && slice_eq(p->graphql, req->path))
+		return "what a request to GraphQL does is in its body";
 	if (!pack_path_split(req->path, parts))
 		return "the path has too many segments";
 	if (has_format(p, req, parts))
@@ -299,36 +205,11 @@ static const char *match_row(const struct pack *p, const struct pack_request *re
 	return pick_row(p, req, parts, ret);
 }
 
-static void fold_text(char *s)
-{
-	for (; *s; s++)
-		*s = (char)tolower((unsigned char)*s);
-}
-
-static void describe_effect(const struct pack *p, struct filler *f, struct pack_effect *ret)
-{
-	const struct pack_object *object = &p->object[f->row->object];
-	struct text t = {.p = ret->object, .size = PACK_MAX_OBJECT};
-	struct text say = {.p = ret->say, .size = PACK_MAX_SAY};
-
-	fill_text(&t, f, object->text);
-	if (object->is_folded)
-		fold_text(ret->object);
-	if (t.is_cut || !f->is_known) {
-		ret->why = t.is_cut ? "the object is too long" : "the object is not known";
-		return;
-	}
-	ret->row = f->row;
-	fill_text(&say, f, f->row->say);
-	if (say.is_cut)
-		memcpy(ret->say + PACK_MAX_SAY - 3, "...", 3);
-}
-
 void pack_match(const struct pack *p, const struct pack_request *req, struct pack_effect *ret)
 {
 	struct pack_parts parts UNINITIALIZED;
 	const struct pack_row *row = NULL;
-	struct filler f = {.req = req, .parts = &parts, .is_known = true};
+	struct pack_filler f = {.req = req, .parts = &parts};
 
 	ret->row = NULL;
 	ret->object[0] = ret->say[0] = '\0';
@@ -336,5 +217,5 @@ void pack_match(const struct pack *p, const struct pack_request *req, struct pac
 	if (ret->why)
 		return;
 	f.row = row;
-	describe_effect(p, &f, ret);
+	pack_describe(p, &f, ret);
 }

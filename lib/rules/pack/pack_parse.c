@@ -15,7 +15,7 @@
 struct reader {
 	struct pack *p;
 	struct pack_path base;
-	size_t rows_room, cases_room;
+	size_t rows_room, fields_room, cases_room;
 	unsigned line;
 };
 
@@ -124,6 +124,27 @@ static int take_host(struct reader *rd, struct slice rest, struct err *err)
 	return 0;
 }
 
+static int take_graphql(struct reader *rd, struct slice rest, struct err *err)
+{
+	static const struct pack_path none = {0};
+	struct pack_path path;
+	bool is_fixed = true;
+	int r;
+
+	if (rd->p->graphql.n)
+		return err_set(err, -EINVAL, "expected 'graphql PATH', once");
+	r = pack_path_parse(rest, &none, &path, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < path.n; i++)
+		is_fixed = is_fixed && path.seg[i].kind == PACK_LITERAL && path.seg[i].text.n > 0;
+	pack_path_done(&path);
+	if (!is_fixed)
+		return err_set(err, -EINVAL, "the path of graphql must be fixed");
+	rd->p->graphql = rest;
+	return 0;
+}
+
 static int take_override(struct reader *rd, struct slice rest, struct err *err)
 {
 	if (rd->p->has_override || !slice_eq_str(rest, "form"))
@@ -193,15 +214,16 @@ static int read_source(struct slice word, enum pack_source *ret, struct err *err
 	static const char *const words[] = {[PACK_FROM_PATH] = "path",
 		[PACK_FROM_QUERY] = "query",
 		[PACK_FROM_HEADER] = "header",
-		[PACK_FROM_JSON] = "json"};
+		[PACK_FROM_JSON] = "json",
+		[PACK_FROM_ARG] = "arg"};
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (slice_eq_str(word, words[i])) {
 			*ret = (enum pack_source)i;
 			return 0;
 		}
-	return err_set(err, -EINVAL, "unknown source '%.*s': expected path, query, header or json",
-		PRINT(word));
+	return err_set(err, -EINVAL,
+		"unknown source '%.*s': expected path, query, header, json or arg", PRINT(word));
 }
 
 static int check_place(
@@ -209,7 +231,11 @@ static int check_place(
 {
 	if (source == PACK_FROM_PATH && !pack_path_has(&row->path, at))
 		return err_set(err, -EINVAL, "the path has no placeholder '%.*s'", PRINT(at));
-	if (source == PACK_FROM_JSON && (at.n < 2 || at.p[0] != '/' || at.p[at.n - 1] == '/'))
+	if ((source == PACK_FROM_ARG) != (row->field.n > 0))
+		return err_set(err, -EINVAL,
+			"a field of graphql has the source arg, and other rows do not have it");
+	if ((source == PACK_FROM_JSON || source == PACK_FROM_ARG) &&
+		(at.n < 2 || at.p[0] != '/' || at.p[at.n - 1] == '/'))
 		return err_set(err, -EINVAL, "expected a JSON pointer such as /title");
 	if (source == PACK_FROM_HEADER && !is_made_of(at, LOWER DIGITS "-"))
 		return err_set(err, -EINVAL, "a header name must be in lower case");
@@ -261,7 +287,8 @@ static int take_when(struct pack_row *row, struct slice *rest, struct err *err)
 		return r;
 	if (row->n_whens == PACK_MAX_WHENS)
 		return err_set(err, -E2BIG, "more than %d conditions", PACK_MAX_WHENS);
-	if (when->source == PACK_FROM_PATH || cut_pair(conf_word(rest), &when->at, &when->glob) < 0)
+	if (when->source == PACK_FROM_PATH || when->source == PACK_FROM_ARG ||
+		cut_pair(conf_word(rest), &when->at, &when->glob) < 0)
 		return err_set(err, -EINVAL,
 			"expected 'when query NAME=GLOB', 'when header NAME=GLOB' or 'when json /POINTER=GLOB'");
 	if (when->glob.n > PACK_MAX_WORD)
@@ -332,6 +359,32 @@ static int check_row(const struct reader *rd, const struct pack_row *row, struct
 	return r < 0 ? r : check_names(row, row->say, err);
 }
 
+/* query NAME, mutation NAME or subscription NAME instead of a method and a path. */
+static int read_field(
+	const struct reader *rd, struct slice name, struct pack_row *row, struct err *err)
+{
+	bool is_any = slice_eq_str(name, "*");
+
+	row->field = name;
+	if (!rd->p->graphql.n)
+		return err_set(err, -EINVAL, "expected 'graphql PATH' above");
+	if (!is_any && !is_made_of(name, LOWER UPPER DIGITS "_"))
+		return err_set(err, -EINVAL, "invalid field '%.*s'", PRINT(name));
+	if (is_any && (row->risk != PACK_READ || !slice_eq_str(row->method, "query")))
+		return err_set(err, -EINVAL, "a row with * must have the risk read and query");
+	for (size_t i = 0; i < rd->p->n_fields; i++)
+		if (slice_eq(rd->p->field[i].field, name) &&
+			slice_eq(rd->p->field[i].method, row->method))
+			return err_set(err, -EEXIST, "duplicate field '%.*s'", PRINT(name));
+	return 0;
+}
+
+static bool is_field(struct slice method)
+{
+	return slice_eq_str(method, "query") || slice_eq_str(method, "mutation") ||
+	       slice_eq_str(method, "subscription");
+}
+
 static int read_row(struct reader *rd, struct slice rest, struct pack_row *row, struct err *err)
 {
 	int r = read_risk(conf_word(&rest), &row->risk, err);
@@ -343,6 +396,12 @@ static int read_row(struct reader *rd, struct slice rest, struct pack_row *row, 
 	if (!is_verb(row->verb))
 		return err_set(err, -EINVAL, "invalid verb '%.*s': use a form such as issue.create",
 			PRINT(row->verb));
+	if (is_field(row->method)) {
+		r = read_field(rd, conf_word(&rest), row, err);
+		if (r == 0)
+			r = take_options(rd, row, rest, err);
+		return r < 0 ? r : check_row(rd, row, err);
+	}
 	if (!is_made_of(row->method, UPPER))
 		return err_set(err, -EINVAL, "invalid method '%.*s'", PRINT(row->method));
 	if (slice_eq_str(row->method, "HEAD"))
@@ -353,24 +412,33 @@ static int read_row(struct reader *rd, struct slice rest, struct pack_row *row, 
 	return r < 0 ? r : check_row(rd, row, err);
 }
 
+static void add_row(struct pack_row **list, size_t *n, size_t *room, const struct pack_row *row)
+{
+	if (*n == *room) {
+		*room = MAX(*room * 2, 16u);
+		*list = xrealloc(*list, *room * sizeof(*row));
+	}
+	(*list)[(*n)++] = *row;
+}
+
 static int take_op(struct reader *rd, struct slice rest, struct err *err)
 {
 	struct pack *p = rd->p;
 	struct pack_row row = {.line = rd->line};
 	int r;
 
-	if (p->n_rows == PACK_MAX_ROWS)
-		return err_set(err, -E2BIG, "more than %d rows", PACK_MAX_ROWS);
+	if (p->n_rows == PACK_MAX_ROWS || p->n_fields == PACK_MAX_FIELDS)
+		return err_set(err, -E2BIG, "more than %d rows, or %d rows of graphql",
+			PACK_MAX_ROWS, PACK_MAX_FIELDS);
 	r = read_row(rd, rest, &row, err);
 	if (r < 0) {
 		pack_path_done(&row.path);
 		return r;
 	}
-	if (p->n_rows == rd->rows_room) {
-		rd->rows_room = MAX(rd->rows_room * 2, 16u);
-		p->row = xrealloc(p->row, rd->rows_room * sizeof(row));
-	}
-	p->row[p->n_rows++] = row;
+	if (row.field.n)
+		add_row(&p->field, &p->n_fields, &rd->fields_room, &row);
+	else
+		add_row(&p->row, &p->n_rows, &rd->rows_room, &row);
 	return 0;
 }
 
@@ -435,6 +503,7 @@ static int take_line(struct reader *rd, struct slice line, struct err *err)
 		{"version", take_version},
 		{"host", take_host},
 		{"override", take_override},
+		{"graphql", take_graphql},
 		{"base", take_base},
 		{"object", take_object},
 		{"op", take_op},
@@ -456,6 +525,8 @@ static int check_pack(struct pack *p, struct err *err)
 	if (!p->name || !p->about.n || p->n_hosts == 0 || p->n_rows == 0)
 		return err_set(
 			err, -EINVAL, "the lines service, about, host and op must be present");
+	if (p->graphql.n && p->n_fields == 0)
+		return err_set(err, -EINVAL, "graphql has no row");
 	r = pack_sort_rows(p, err);
 	return r < 0 ? r : pack_run_cases(p, err);
 }

@@ -11,7 +11,7 @@
 #include "lib/base/str.h"
 #include "lib/client/api/api.h"
 #include "lib/client/cli/ui.h"
-#include "lib/rules/pack/pack_match.h"
+#include "lib/rules/pack/pack_graphql.h"
 #include "lib/rules/policy/host.h"
 
 #define MAX_BODY (16u << 20)
@@ -114,6 +114,14 @@ static int read_header(struct asked *a, const char *text, struct err *err)
 	return 0;
 }
 
+static bool has_type(const struct asked *a)
+{
+	for (size_t i = 0; i < a->headers.n; i++)
+		if (slice_eq_str(a->header[i].name, "content-type"))
+			return true;
+	return false;
+}
+
 static int read_asked(struct asked *a, const char *text, const struct opts *o, struct err *err)
 {
 	const struct opt_list *headers = opts_list(o, "header");
@@ -125,7 +133,8 @@ static int read_asked(struct asked *a, const char *text, const struct opts *o, s
 	a->req.headers = &a->headers;
 	for (size_t i = 0; r == 0 && i < headers->n; i++)
 		r = read_header(a, headers->v[i], err);
-	a->req.no_body = !body;
+	/* a request with a type has a body, which is not known without --body */
+	a->req.no_body = !body && !has_type(a);
 	if (r < 0 || !body)
 		return r;
 	r = file_load(body, MAX_BODY, &a->body, &n, err);
@@ -153,24 +162,30 @@ static void print_effect(const struct pack *p, const struct pack_effect *e)
 	}
 }
 
-static void print_json(const struct pack *p, const struct pack_effect *e)
+static json_t *describe_effect(const struct pack *p, const struct pack_effect *e)
 {
-	json_t *effect =
-		e->row ? json_pack("{s:s, s:s, s:s%, s:s, s:s?, s:i, s:n}", "service", p->name,
-				 "risk", pack_risk_name(e->row->risk), "verb", e->row->verb.p,
-				 e->row->verb.n, "object", e->object, "say",
-				 e->say[0] ? e->say : NULL, "line", (int)e->row->line, "why")
-		       : json_pack("{s:s, s:s, s:n, s:n, s:n, s:n, s:s}", "service", p->name,
-				 "risk", "unknown", "verb", "object", "say", "line", "why", e->why);
-	AUTO_JSON json_t *whole = json_pack("{s:[o]}", "effects", effect);
+	return e->row ? json_pack("{s:s, s:s, s:s%, s:s, s:s?, s:i, s:n}", "service", p->name,
+				"risk", pack_risk_name(e->row->risk), "verb", e->row->verb.p,
+				e->row->verb.n, "object", e->object, "say",
+				e->say[0] ? e->say : NULL, "line", (int)e->row->line, "why")
+		      : json_pack("{s:s, s:s, s:n, s:n, s:n, s:n, s:s}", "service", p->name, "risk",
+				"unknown", "verb", "object", "say", "line", "why", e->why);
+}
 
+static void print_json(const struct pack *p, const struct pack_effects *effects)
+{
+	json_t *list = json_array();
+	AUTO_JSON json_t *whole = json_pack("{s:o}", "effects", list);
+
+	for (size_t i = 0; i < effects->n; i++)
+		(void)json_array_append_new(list, describe_effect(p, &effects->v[i]));
 	api_print(whole);
 }
 
 int api_request_test(const struct packs *all, const char *text, const struct opts *o)
 {
 	CLEANUP(asked_done) struct asked a = {0};
-	struct pack_effect e;
+	struct pack_effects effects;
 	const struct pack *p;
 	struct err err = {0};
 
@@ -185,10 +200,10 @@ int api_request_test(const struct packs *all, const char *text, const struct opt
 		ui_hint("sbx api ls");
 		return EXIT_FAILED;
 	}
-	pack_match(p, &a.req, &e);
+	pack_match_all(p, &a.req, &effects);
 	if (opts_has(o, "json"))
-		print_json(p, &e);
-	else
-		print_effect(p, &e);
+		print_json(p, &effects);
+	for (size_t i = 0; !opts_has(o, "json") && i < effects.n; i++)
+		print_effect(p, &effects.v[i]);
 	return EXIT_OK;
 }

@@ -55,8 +55,8 @@ static json_t *describe_pack(const struct pack *p, bool own)
 				       p->host[i].name.n, "port", (int)p->host[i].port));
 	return json_pack("{s:s, s:s%, s:s%, s:o, s:i, s:i, s:b}", "service", p->name, "about",
 		p->about.p, p->about.n, "version", p->version.p ? (const char *)p->version.p : "",
-		p->version.n, "hosts", hosts, "rows", (int)p->n_rows, "cases", (int)p->n_cases,
-		"own", own);
+		p->version.n, "hosts", hosts, "rows", (int)(p->n_rows + p->n_fields), "cases",
+		(int)p->n_cases, "own", own);
 }
 
 static void list_packs(const struct packs *all)
@@ -67,7 +67,8 @@ static void list_packs(const struct packs *all)
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < all->n; i++) {
 		const struct pack *p = &all->v[i];
-		AUTO_FREE char *hosts = hosts_text(p), *rows = xasprintf("%zu", p->n_rows),
+		AUTO_FREE char *hosts = hosts_text(p),
+			       *rows = xasprintf("%zu", p->n_rows + p->n_fields),
 			       *about = xstrndup((const char *)p->about.p, p->about.n);
 		const char *cells[] = {p->name, rows, about, hosts};
 
@@ -134,15 +135,23 @@ static bool is_risk(const char *text)
 	return false;
 }
 
+/* The path, or the field of GraphQL. */
+static char *place_text(const struct pack_row *row)
+{
+	return row->field.n ? xstrndup((const char *)row->field.p, row->field.n)
+			    : pack_path_text(&row->path);
+}
+
 static void show_rows(const struct pack *p, const char *risk, json_t *list)
 {
-	AUTO_FREE const struct pack_row **rows = xcalloc(p->n_rows, sizeof(struct pack_row *));
+	size_t n = p->n_rows + p->n_fields;
+	AUTO_FREE const struct pack_row **rows = xcalloc(n, sizeof(struct pack_row *));
 
-	for (size_t i = 0; i < p->n_rows; i++)
-		rows[i] = &p->row[i];
-	qsort(rows, p->n_rows, sizeof(struct pack_row *), compare_lines);
-	for (size_t i = 0; i < p->n_rows; i++) {
-		AUTO_FREE char *path = pack_path_text(&rows[i]->path);
+	for (size_t i = 0; i < n; i++)
+		rows[i] = i < p->n_rows ? &p->row[i] : &p->field[i - p->n_rows];
+	qsort(rows, n, sizeof(struct pack_row *), compare_lines);
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *path = place_text(rows[i]);
 
 		if (risk && strcmp(risk, pack_risk_name(rows[i]->risk)) != 0)
 			continue;
@@ -193,7 +202,7 @@ static int load_file(const char *path, char **ret_text, struct pack *ret, struct
 
 static void print_count(const struct pack *p)
 {
-	ui_done("%s: %zu rows, %zu cases", p->name, p->n_rows, p->n_cases);
+	ui_done("%s: %zu rows, %zu cases", p->name, p->n_rows + p->n_fields, p->n_cases);
 }
 
 static int test_file(const char *path)
@@ -248,8 +257,10 @@ static void show_new(const struct pack *p)
 
 	for (size_t i = 0; i < p->n_rows; i++)
 		n_read += p->row[i].risk == PACK_READ;
+	for (size_t i = 0; i < p->n_fields; i++)
+		n_read += p->field[i].risk == PACK_READ;
 	ui_note("Service %s, hosts %s: %zu rows, %zu of them read. Show them with: sbx api show %s",
-		p->name, hosts, p->n_rows, n_read, p->name);
+		p->name, hosts, p->n_rows + p->n_fields, n_read, p->name);
 }
 
 static int run_add(struct opts *o)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/rules/pack/pack_describe.h"
 #include "lib/rules/pack/pack_fact.h"
 
 static const char text[] =

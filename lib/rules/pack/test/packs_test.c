@@ -109,6 +109,22 @@ static void no_write_is_a_read(void **state)
 			fail_msg("no row '%s'", reads[i]);
 }
 
+static void no_mutation_is_a_read(void **state)
+{
+	CLEANUP(free_packs) struct packs set = {0};
+	size_t n = 0;
+
+	load_from(&set, shipped, "/nonexistent");
+	for (size_t i = 0; i < set.n; i++)
+		for (size_t k = 0; k < set.v[i].n_fields; k++, n++) {
+			const struct pack_row *row = &set.v[i].field[k];
+			bool is_query = slice_eq_str(row->method, "query");
+
+			assert_int_equal(is_query, row->risk == PACK_READ);
+		}
+	assert_true(n > 80);
+}
+
 static void find_fault(const struct packs *set, const char *file, const char *why)
 {
 	for (size_t i = 0; i < set->n_faults; i++)
@@ -162,6 +178,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shipped_ones_are_right),
 		cmocka_unit_test(no_write_is_a_read),
+		cmocka_unit_test(no_mutation_is_a_read),
 		cmocka_unit_test(own_packs_never_replace_shipped_ones),
 	};
 
