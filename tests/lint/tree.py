@@ -108,4 +108,4 @@ def program_of(path):
 
 # Programs in the directory of another one.
 INNER_PROGRAMS = {"src/vault/main", "src/vault/runner", "src/vault/keyring", "src/guest/sudo",
-                  "src/guest/graft", "src/guest/probe"}
+                  "src/guest/graft", "src/guest/probe", "src/clerk/git"}

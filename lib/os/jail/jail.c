@@ -60,6 +60,8 @@ static int set_limits(const struct jail_state *s)
 #ifndef __SANITIZE_ADDRESS__ /* its shadow takes terabytes */
 	if (r == 0 && row->limit.as)
 		r = set_limit(RLIMIT_AS, row->limit.as);
+	if (r == 0 && row->limit.cpu)
+		r = set_limit(RLIMIT_CPU, row->limit.cpu);
 #endif
 	return r == 0 ? set_limit(RLIMIT_MSGQUEUE, 0) : r;
 }

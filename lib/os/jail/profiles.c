@@ -155,6 +155,20 @@ static const struct jail_group origin_seal[] = {
 	{0},
 };
 
+/* ---- clerk-git: ours, static, one thread; reads pushes, only passed sockets, no secret ---- */
+
+static const struct jail_group clerk_git_seal[] = {
+	{"data on passed sockets", "read write recvmsg sendmsg recvfrom sendto close"},
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"},
+	{"set non-blocking", "fcntl"},
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"},
+	{"time and random numbers", "clock_gettime gettimeofday getrandom"},
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"},
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"exit", "exit exit_group"},
+	{0},
+};
+
 /* ---- what the two foreign programs have in common ---- */
 
 /* clang-format off */
@@ -573,6 +587,18 @@ static const struct jail_row rows[] = {
 			.as = 4096 * MIB},
 		.start = git_start,
 		.absent = git_absent},
+	/* Enters the jail itself, too. as: a pack, an answer of the server, contents. cpu:
+	 * a push takes seconds (GITPACK limits); then another sbx-clerk-git is started. */
+	[JAIL_CLERK_GIT] = {.name = "clerk-git",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 512,
+			.memlock = 64 * KIB,
+			.as = 1024 * MIB,
+			.cpu = 600},
+		.seal = clerk_git_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 	[JAIL_GUARD] = {.name = "guard", .seal = guard_seal},
 	[JAIL_HAND] = {.name = "hand", .seal = hand_seal},

@@ -30,7 +30,8 @@ struct jail_row {
 	bool dev_null;	/* qemu probes its kind of file locks on it, and takes worse ones without */
 	struct {
 		rlim_t core, fsize, nproc, nofile, memlock;
-		rlim_t as; /* address space; 0: no limit */
+		rlim_t as;  /* address space; 0: no limit */
+		rlim_t cpu; /* seconds of processor time; 0: no limit */
 	} limit;
 	const struct jail_group *start;	  /* allowed from exec on; others: EPERM */
 	const struct jail_group *special; /* allowed too with jail_plan.special_files */
