@@ -18,8 +18,8 @@ NUMBERS = {"memory", "disk", "size", "shared", "bytes", "suspended_bytes", "ms",
 # objects whose keys are names of variables, files and credentials
 NAMED = {"env", "files", "credentials"}
 
-# Each with its arguments; ID is that of a rule. The sandboxes `demo` and `other` exist, `other` is
-# stopped.
+# Each with its arguments; ID is that of a rule, FILE a policy. The sandboxes `demo` and `other`
+# exist, `other` is stopped.
 WHOLE = {
     "agent ls": [], "agent inspect": ["claude"],
     "api ls": [], "api show": ["npm"], "api test": ["GET api.github.com/repos/acme/app"],
@@ -29,7 +29,7 @@ WHOLE = {
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
     "policy allow": ["network", "b.example", "--for", "1h"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
-    "policy log": [], "ports": ["other"],
+    "policy log": [], "policy used": [], "policy replay": ["FILE"], "ports": ["other"],
     "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [],
     "secret status": [],
     "secret scan": ["--sandbox", "other"],
@@ -112,9 +112,12 @@ def test_every_command_prints_the_one_form(full):
     prove = Prove(full)
     prove.probe("files/claim", HEAD + "#: inside\necho seen\n")
     rule = json.loads(full.sbx("policy", "ls", "--json", check=0).stdout)["rules"][-1]["id"]
+    policy = full.work / "new.policy"
+    policy.write_text("policy 1\nallow network evil.example\nend\n")
+    stands_for = {"ID": rule, "FILE": policy}
     got, faults = {}, []
     for command, args in WHOLE.items():
-        p = full.sbx(*command.split(), *[rule if a == "ID" else a for a in args], "--json",
+        p = full.sbx(*command.split(), *[stands_for.get(a, a) for a in args], "--json",
                      env=prove.env)
         assert p.returncode in (0, 1), (command, p.stderr)
         got[command] = json.loads(p.stdout)

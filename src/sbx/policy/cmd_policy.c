@@ -139,6 +139,36 @@ static const struct verb subs[] = {
 		.run = policy_log_run,
 	},
 	{
+		.name = "used",
+		.args = "[SANDBOX]",
+		.summary = "show how often each rule decided",
+		.about =
+			"Lists the rules of the policy with the number of decisions that each one made, by the\n"
+			"audit log, and the time of the last one. A rule that was never used comes last.",
+		.examples = "  sbx policy used --since 30d\n  sbx policy used --never\n",
+		.opts = policy_used_opts,
+		.max = 1,
+		.first = VERB_SANDBOX,
+		.run = policy_used_run,
+	},
+	{
+		.name = "replay",
+		.args = "FILE [SANDBOX]",
+		.summary = "decide recorded requests again with a file",
+		.about =
+			"Decides each request in the audit log again, with the policy in FILE (- for stdin), and\n"
+			"lists the hosts that would be denied or allowed now. Nothing changes and nothing is sent.\n"
+			"Requests that were denied for another reason than the rules are counted only. With\n"
+			"--no-new-allow, the exit status is 1 if FILE allows something that was denied.",
+		.examples = "  sbx policy replay team.policy\n"
+			    "  sbx policy replay --no-new-allow --since 7d team.policy demo\n",
+		.opts = policy_replay_opts,
+		.min = 1,
+		.max = 2,
+		.first = VERB_PATH,
+		.run = policy_replay_run,
+	},
+	{
 		.name = "export",
 		.args = "[FILE]",
 		.summary = "write the policy as text",
