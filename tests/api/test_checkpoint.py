@@ -60,6 +60,7 @@ def test_a_label_is_used_once(d):
     assert checkpoint(d, "demo", label="twice")[0] == 201
     status, o = checkpoint(d, "demo", label="twice")
     assert status == 409 and "'twice' already exists" in o["error"]["message"], o
+    assert o["error"]["hint"] == "sbx checkpoint --ls SANDBOX"
     assert labels(d, "demo") == ["twice"]
 
 

@@ -706,6 +706,26 @@ def test_checkpoints_are_created_and_listed(inst):
     assert rows[1][2:] == ["8", "KiB", "31", "ms", "7", "manual", "no"]
 
 
+def test_an_interrupted_checkpoint_says_that_it_may_exist(inst):
+    inst.create("demo")
+    keeper = get(inst, "demo")["keeper_pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        p = subprocess.Popen([SBX, "checkpoint", "demo", "slow"], env=inst.env,
+                             stderr=subprocess.PIPE, text=True)
+        time.sleep(3)
+        p.send_signal(signal.SIGINT)
+        _, said = p.communicate(timeout=60)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert p.returncode == -signal.SIGINT
+    assert said.endswith("error: interrupted: the checkpoint may still be created\n"
+                         "  try: sbx checkpoint --ls demo\n"), said
+    until = time.monotonic() + 60
+    while "slow" not in inst.sbx("checkpoint", "--ls", "demo", check=0).stdout:
+        assert time.monotonic() < until
+
+
 def test_a_rewind_says_if_it_could_not_resume_the_programs(inst):
     inst.create("demo")
     inst.sbx("checkpoint", "demo", "up", "--memory", check=0)

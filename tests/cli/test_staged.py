@@ -163,6 +163,11 @@ def test_the_end_of_a_session_counts_the_changes_and_those_that_run_on_the_host(
         "Changes stay in the sandbox: sbx review demo"), out
 
 
+def test_the_list_shows_that_a_workspace_is_staged(inst):
+    create(inst)
+    assert f"{inst.work} (staged)" in inst.sbx("ls", check=0).stdout
+
+
 def test_the_end_of_a_session_does_not_wait_for_a_sandbox_that_sends_much_or_nothing(inst):
     create(inst)
     fake = inst.root / "state/guest_builtin"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx checkpoint: create, list and remove checkpoints through sbxd. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
@@ -9,6 +12,7 @@
 #include "lib/client/cli/form.h"
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
+#include "lib/rules/spec/spec.h"
 #include "merge.h"
 #include "rewind.h"
 
@@ -66,6 +70,25 @@ static int list_all(const char *ref, bool json, struct problem *p)
 	return 0;
 }
 
+static char interrupt_text[SPEC_MAX_NAME + 128];
+
+/* sbxd and the sandbox go on. */
+static void on_interrupt(int sig)
+{
+	(void)!write(STDERR_FILENO, interrupt_text, strlen(interrupt_text));
+	(void)signal(sig, SIG_DFL);
+	(void)raise(sig);
+}
+
+static void catch_interrupt(const char *ref)
+{
+	(void)snprintf(interrupt_text, sizeof(interrupt_text),
+		"\nerror: interrupted: the checkpoint may still be created\n"
+		"  try: sbx checkpoint --ls %.*s\n",
+		SPEC_MAX_NAME, ref);
+	(void)signal(SIGINT, on_interrupt);
+}
+
 static int create_one(const char *ref, const char *label, bool memory, bool json, struct problem *p)
 {
 	AUTO_JSON json_t *body = json_pack("{s:s*, s:b}", "label", label, "with_memory", memory);
@@ -75,6 +98,7 @@ static int create_one(const char *ref, const char *label, bool memory, bool json
 
 	if (!body)
 		return err_set(&p->err, -EINVAL, "invalid label: it is not UTF-8");
+	catch_interrupt(ref);
 	ui_busy(memory ? "saving the disks and the memory" : "freezing the disks");
 	r = sandbox_call(
 		"POST", ref, "/checkpoints", body, memory ? MEMORY_MS : CHECKPOINT_MS, &answer, p);

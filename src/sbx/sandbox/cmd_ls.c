@@ -16,20 +16,21 @@ static const struct opt_def opts[] = {
 	{0},
 };
 
-/* "/a/b:ro (+1)", "/a/b (clone)", or "-" */
+/* "/a/b:ro (+1)", "/a/b (clone)", "/a/b (staged)", or "-" */
 static char *workspaces_text(const json_t *s)
 {
 	const json_t *list = json_object_get(s, "workspaces"), *first = json_array_get(list, 0);
 	size_t n = json_array_size(list);
 	const char *ro = json_is_true(json_object_get(first, "ro")) ? ":ro" : "";
+	const char *staged = json_is_true(json_object_get(s, "staged")) ? " (staged)" : "";
 
 	if (json_object_get(s, "clone"))
 		return xasprintf("%s (clone)", api_str(json_object_get(s, "clone"), "host"));
 	if (n == 0)
 		return xstrdup("-");
 	if (n == 1)
-		return xasprintf("%s%s", api_str(first, "host"), ro);
-	return xasprintf("%s%s (+%zu)", api_str(first, "host"), ro, n - 1);
+		return xasprintf("%s%s%s", api_str(first, "host"), ro, staged);
+	return xasprintf("%s%s (+%zu)%s", api_str(first, "host"), ro, n - 1, staged);
 }
 
 /* The number of changed files that run programs on the host. */

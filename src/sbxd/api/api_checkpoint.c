@@ -183,7 +183,9 @@ void api_checkpoint(struct sbxd *d, struct conn *c, const struct api_request *re
 	r = checkpoints_load(row.spec.id, &list, &err);
 	if (r == 0)
 		r = choose_label(&list, label, &err);
-	if (!api_succeeded(d, c, r, &err))
+	if (r == -EEXIST)
+		api_fail(d, c, 409, "conflict", err.text, "sbx checkpoint --ls SANDBOX");
+	if (r == -EEXIST || !api_succeeded(d, c, r, &err))
 		return;
 	if (is_auto)
 		(void)snprintf(k->autosave.label, sizeof(k->autosave.label), "%s", label);
