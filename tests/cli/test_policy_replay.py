@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sbx policy replay` and `used` on logs that a real writer wrote: no sandbox, no sbxd."""
+"""`sbx policy replay` and `used` on logs that a real writer wrote, and `diff`: no sandbox, no sbxd."""
 import json
 
 import pytest
@@ -129,3 +129,19 @@ def test_uses_of_rules_are_counted(logs):
     assert got["rules"][0]["text"] == "allow network a.example"
     assert [r["id"] for r in used("--never")["rules"]] == ["cccccccccccc"]
     assert logs.inst.sbx("policy", "used", check=0).stdout.startswith("COUNT")
+
+
+def test_an_example_is_shown_for_a_wider_policy(bare):
+    old, new = bare.work / "old", bare.work / "new"
+    old.write_text("policy 1\nallow network **.a.example\ndeny network b.a.example\nend\n")
+    new.write_text("policy 1\nallow network **.a.example:443\nend\n")
+    wider = bare.sbx("policy", "diff", old, new, check=1)
+    assert wider.stdout.split("\n")[0] == f"{new} allows b.a.example:443, which {old} denies"
+    found = json.loads(bare.sbx("policy", "diff", "--json", old, new, check=1).stdout)
+    assert found["new"]["witness"]["host"] == "b.a.example" and found["old"]["result"] == "wider"
+    new.write_text("policy 1\nallow network c.a.example:443 for sandbox demo\nend\n")
+    same = bare.sbx("policy", "diff", old, new, check=0).stdout
+    assert same.startswith(f"{new} allows nothing that {old} denies\n")
+    (bare.root / "state/sbx").mkdir(mode=0o700, parents=True, exist_ok=True)
+    (bare.root / "state/sbx/policy").write_text(old.read_text())
+    assert bare.sbx("policy", "diff", new, check=0).stdout == same.replace(str(old), "the policy")

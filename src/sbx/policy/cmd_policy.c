@@ -169,6 +169,23 @@ static const struct verb subs[] = {
 		.run = policy_replay_run,
 	},
 	{
+		.name = "diff",
+		.args = "[OLD] NEW",
+		.summary = "show whether a policy allows more than another",
+		.about =
+			"Shows whether the policy in the file NEW allows something that the one in the file OLD,\n"
+			"or else the current policy, denies, and the reverse. The answer is a proof over all\n"
+			"hosts, ports, sandboxes and times, or an example. Rules about requests must be equal.\n"
+			"The exit status is 0 if NEW allows nothing more.",
+		.examples =
+			"  sbx policy diff team.policy\n  sbx policy diff old.policy new.policy\n",
+		.opts = policy_diff_opts,
+		.min = 1,
+		.max = 2,
+		.first = VERB_PATH,
+		.run = policy_diff_run,
+	},
+	{
 		.name = "export",
 		.args = "[FILE]",
 		.summary = "write the policy as text",
