@@ -97,7 +97,7 @@ def ancestors(pid):
     while pid > 1:
         try:
             pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return
         yield pid
 
