@@ -29,7 +29,7 @@ WHOLE = {
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
     "policy allow": ["network", "b.example", "--for", "1h"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
-    "policy log": [], "policy used": [], "policy replay": ["FILE"],
+    "policy log": [], "policy used": [], "policy shrink": [], "policy replay": ["FILE"],
     "policy diff": ["FILE"], "ports": ["other"],
     "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [],
     "secret status": [],

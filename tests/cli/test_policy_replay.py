@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sbx policy replay` and `used` on logs that a real writer wrote, and `diff`: no sandbox, no sbxd."""
+"""`sbx policy replay`, `used` and `shrink` on logs that a real writer wrote, and `diff`: without a
+sandbox and without sbxd."""
 import json
 
 import pytest
@@ -129,6 +130,57 @@ def test_uses_of_rules_are_counted(logs):
     assert got["rules"][0]["text"] == "allow network a.example"
     assert [r["id"] for r in used("--never")["rules"]] == ["cccccccccccc"]
     assert logs.inst.sbx("policy", "used", check=0).stdout.startswith("COUNT")
+
+
+def set_policy(logs, *rules):
+    (logs.inst.root / "state/sbx/policy").write_text(
+        "policy 1\n" + "".join(r + "\n" for r in rules) + "end\n")
+
+
+def test_a_policy_shrinks_to_what_was_used(logs):
+    set_policy(logs, "allow network **.a.example", "allow network b.example,c.example",
+               "allow network d.example", "deny network x.a.example",
+               "allow network e.example for sandbox other")
+    for host in ("one", "two", "three"):
+        logs.allow(f"{host}.a.example")
+    logs.allow("b.example", port=80, type="http")
+    logs.allow("c.example", type="dns", port=0, path="network")
+    logs.allow("e.example")  # by a rule that no longer exists
+    logs.allow("x.a.example")  # denied since then
+    deny(logs, "d.example")
+    logs.finish()
+    new = logs.inst.work / "shrunk.policy"
+    shown = json.loads(logs.inst.sbx("policy", "shrink", "--json", "--write", new, check=0).stdout)
+    assert shown == {
+        "removed": ["allow network **.a.example", "allow network b.example,c.example",
+                    "allow network d.example", "allow network e.example for sandbox other"],
+        "added": ["allow network *.a.example:443", "allow network b.example:80,c.example:443"],
+        "allowed": 5, "denied": 2}
+    assert new.read_text() == ("policy 1\nallow network *.a.example:443\n"
+                               "allow network b.example:80,c.example:443\n"
+                               "deny network x.a.example\n\nend\n")
+    assert logs.inst.sbx("policy", "diff", new, check=0).stdout.startswith(
+        f"{new} allows nothing that the policy denies\n")
+    text = logs.inst.sbx("policy", "shrink", check=0)
+    assert "- allow network d.example\n" in text.stdout
+    assert "4 rules are replaced by 2, 1 stay\n" in text.stdout
+    assert "allows nothing more. It allows 5 recorded requests" in text.stdout
+    assert "--write new.policy" in text.stderr
+    set_policy(logs, *new.read_text().split("\n")[1:4])
+    again = logs.inst.sbx("policy", "shrink", check=0).stdout
+    assert again.startswith("No rule can be narrower.\n")
+
+
+def test_a_policy_without_a_recorded_request_becomes_empty(logs):
+    set_policy(logs, "allow network a.example")
+    logs.say("age", 7200)
+    logs.allow("a.example")
+    logs.finish()
+    none = logs.inst.sbx("policy", "shrink", "--since", "1h", check=0)
+    assert "no request that the policy allows" in none.stderr
+    assert none.stdout.startswith("- allow network a.example\n1 rules are replaced by 0")
+    used = logs.inst.sbx("policy", "shrink", check=0)
+    assert "+ allow network a.example:443\n" in used.stdout and "no request" not in used.stderr
 
 
 def test_an_example_is_shown_for_a_wider_policy(bare):

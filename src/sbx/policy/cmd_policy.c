@@ -152,6 +152,21 @@ static const struct verb subs[] = {
 		.run = policy_used_run,
 	},
 	{
+		.name = "shrink",
+		.args = "",
+		.summary = "propose narrower rules from the log",
+		.about =
+			"Proposes rules that allow only what sandboxes requested, by the audit log. Three or more\n"
+			"names below one domain become a pattern, if a rule has one. Proves that the new policy\n"
+			"allows nothing more and denies no recorded request that is allowed now. Deny rules and\n"
+			"addresses are kept. Nothing changes; --write FILE writes the new policy to FILE.",
+		.examples = "  sbx policy shrink --since 30d\n"
+			    "  sbx policy shrink --write new.policy\n"
+			    "  sbx policy import new.policy\n",
+		.opts = policy_shrink_opts,
+		.run = policy_shrink_run,
+	},
+	{
 		.name = "replay",
 		.args = "FILE [SANDBOX]",
 		.summary = "decide recorded requests again with a file",

@@ -12,7 +12,7 @@
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
 #include "lib/rules/audit/audit_view.h"
-#include "lib/rules/policy/policy.h"
+#include "lib/rules/contain/policies.h"
 #include "src/sbx/audit/audit.h"
 #include "policy_verbs.h"
 
@@ -27,12 +27,6 @@ const struct opt_def policy_replay_opts[] = {
 	{0},
 };
 
-/* The policy of a sandbox: rules can be for one name only. */
-struct compiled {
-	char *name;
-	struct policy *policy;
-};
-
 enum change { NEW_DENY, NEW_ALLOW, CHANGES };
 
 static const char *const titles[CHANGES] = {
@@ -42,8 +36,7 @@ static const char *const titles[CHANGES] = {
 
 struct replay {
 	struct rules rules;
-	struct compiled *list;
-	size_t n, room, last;
+	struct policies policies;
 	uint64_t since_ms, now_ms;
 	uint64_t n_same, n_other, n_changed[CHANGES];
 	struct audit_view *view[CHANGES];
@@ -51,36 +44,13 @@ struct replay {
 
 static void replay_done(struct replay *rp)
 {
-	for (size_t i = 0; i < rp->n; i++) {
-		free(rp->list[i].name);
-		policy_free(rp->list[i].policy);
-	}
-	free(rp->list);
+	policies_done(&rp->policies);
 	for (enum change i = 0; i < CHANGES; i++)
 		audit_view_free(rp->view[i]);
 	rules_done(&rp->rules);
 }
 
 /* ---- deciding again ---- */
-
-static const struct policy *find_policy(struct replay *rp, struct slice name)
-{
-	struct compiled *c;
-
-	if (rp->n && slice_eq_str(name, rp->list[rp->last].name))
-		return rp->list[rp->last].policy;
-	for (rp->last = 0; rp->last < rp->n; rp->last++)
-		if (slice_eq_str(name, rp->list[rp->last].name))
-			return rp->list[rp->last].policy;
-	if (rp->n == rp->room) {
-		rp->room = MAX(2 * rp->room, 8u);
-		rp->list = xrealloc(rp->list, rp->room * sizeof(*rp->list));
-	}
-	c = &rp->list[rp->n++];
-	c->name = xstrndup(name.p ? (const char *)name.p : "", name.n);
-	c->policy = policy_new(&rp->rules, c->name);
-	return c->policy;
-}
 
 /* Denied for another reason than the rules: no rule of a file would have changed it. */
 static bool was_decided_by_rules(const struct audit_event *ev)
@@ -101,7 +71,7 @@ static bool is_network(const struct audit_record *rec)
 /* A name in the DNS of a sandbox has an address if any port is allowed. */
 static bool decide_again(struct replay *rp, const struct audit_record *rec, const struct host *host)
 {
-	const struct policy *policy = find_policy(rp, rec->name);
+	const struct policy *policy = policies_find(&rp->policies, rec->name);
 	struct policy_op op = {.kind = RULE_NETWORK,
 		.host = host,
 		.port = (uint16_t)rec->ev.port,
@@ -242,6 +212,7 @@ static int run_replay(struct opts *o, struct replay *rp, struct problem *p)
 		r = audit_logs_open(o->args.n > 1 ? o->args.v[1] : NULL, 0, &l, p);
 	if (r < 0)
 		return r;
+	rp->policies.rules = &rp->rules;
 	note_requests(&rp->rules);
 	return audit_logs_read(l, replay_record, rp, p);
 }

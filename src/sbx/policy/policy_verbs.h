@@ -13,7 +13,8 @@
 extern const struct opt_def policy_default_opts[], policy_add_opts[], policy_rm_opts[],
 	policy_ls_opts[], policy_inspect_opts[], policy_check_opts[], policy_export_opts[],
 	policy_import_opts[], policy_reset_opts[], policy_log_opts[];
-extern const struct opt_def policy_diff_opts[], policy_replay_opts[], policy_used_opts[];
+extern const struct opt_def policy_diff_opts[], policy_replay_opts[], policy_shrink_opts[],
+	policy_used_opts[];
 
 int policy_default_run(struct opts *o);
 int policy_init_run(struct opts *o);
@@ -29,4 +30,5 @@ int policy_reset_run(struct opts *o);
 int policy_log_run(struct opts *o);
 int policy_diff_run(struct opts *o);
 int policy_replay_run(struct opts *o);
+int policy_shrink_run(struct opts *o);
 int policy_used_run(struct opts *o);
