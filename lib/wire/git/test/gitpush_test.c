@@ -239,6 +239,7 @@ static void commits_of_the_server_prove_a_fast_forward(void **state)
 		}
 		assert_int_equal(judge(p, &need), GITPUSH_DONE);
 		assert_int_equal(gitpush_ref(p, 0)->verbs, gives ? GITPUSH_PUSH : GITPUSH_FORCE);
+		gitpush_free(&p);
 		(void)forget(NULL);
 	}
 }
@@ -319,6 +320,7 @@ static void what_nobody_has_is_unknown(void **state)
 			gitpush_supply(p, gives && n == 1 ? finish(&server) : NULL);
 		}
 		assert_true(r == -ENOENT || r == -EBADMSG);
+		gitpush_free(&p); /* it points to the commands */
 		(void)forget(NULL);
 	}
 }
