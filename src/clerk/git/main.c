@@ -151,17 +151,15 @@ static void write_refusal(struct session *s, struct slice payload)
 
 static void on_clerk_frame(struct session *s, char type, struct slice payload)
 {
-	if (!s->clerk)
-		s->broken = true;
-	else if (type == 'B')
+	if (s->clerk && type == 'B')
 		clerk_body(s->clerk, payload);
-	else if (type == 'b')
+	else if (s->clerk && type == 'b')
 		clerk_end(s->clerk);
-	else if (type == 'S')
+	else if (s->clerk && type == 'S')
 		clerk_answer(s->clerk, payload);
-	else if (type == 's')
+	else if (s->clerk && type == 's')
 		clerk_answer_end(s->clerk, payload.n == 0);
-	else if (type == 'R')
+	else if (s->clerk && type == 'R')
 		write_refusal(s, payload);
 	else
 		s->broken = true;
