@@ -118,8 +118,17 @@ static int answer_suspend(struct keeper *k, struct link *l, const struct ipc_msg
 
 	if (r < 0)
 		return r;
-	r = suspend_begin(k, (int)(l - k->links), msg->id, &err);
+	r = suspend_begin(k, SUSPEND_BY_REQUEST, (int)(l - k->links), msg->id, &err);
 	return r < 0 ? keeper_send_done(l->fd, msg->id, r, err_text(&err, r)) : 0;
+}
+
+static int answer_suspend_idle(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	int r = keeper_get_nothing(msg);
+
+	if (r == 0)
+		idle_begin_stop(k, (int)(l - k->links), msg->id);
+	return r;
 }
 
 static int answer_ports(struct keeper *k, struct link *l, const struct ipc_msg *msg)
@@ -185,6 +194,8 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_reload(k, l, msg);
 	case KEEPER_SUSPEND:
 		return answer_suspend(k, l, msg);
+	case KEEPER_SUSPEND_IDLE:
+		return answer_suspend_idle(k, l, msg);
 	case KEEPER_PORTS:
 		return answer_ports(k, l, msg);
 	case KEEPER_FREEZE:

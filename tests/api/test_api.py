@@ -654,6 +654,67 @@ def test_start_stop(d):
     assert d.call("POST", "/v1/sandboxes/demo/start", {"accel": "tcg"})[0] == 202
 
 
+IDLE = {"suspend_idle": True}
+
+
+def test_stop_suspends_an_idle_sandbox(d):
+    """Only on request: a client that does not know it gets a shutdown."""
+    ident = d.run("demo", "idle")["id"]
+    status, o = d.call("POST", "/v1/sandboxes/demo/stop", IDLE)
+    assert status == 200 and o["status"] == "suspended" and o["suspended_by"] == "stop", o
+    status, o = d.call("POST", "/v1/sandboxes/demo/stop", IDLE)  # it stays suspended
+    assert status == 200 and o["status"] == "suspended", o
+    for call in (("POST", "freeze", "sbx start SANDBOX"),
+                 ("DELETE", "checkpoints?label=a", "sbx stop --cold SANDBOX")):
+        status, o = d.call(call[0], f"/v1/sandboxes/demo/{call[1]}")
+        assert status == 409 and o["error"]["hint"] == call[2], o
+    status, o = d.call("POST", "/v1/sandboxes/demo/stop")
+    assert status == 200 and o["status"] == "stopped" and "suspended_by" not in o, o
+    assert not list((d.state / "sandboxes" / ident).glob("suspend*"))
+    assert d.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+    d.wait_status("demo", "running")
+    assert d.call("POST", "/v1/sandboxes/demo/stop", {})[1]["status"] == "stopped"
+
+
+def test_stop_shuts_down_what_is_not_idle(d):
+    d.run("busy")
+    status, o = d.call("POST", "/v1/sandboxes/busy/stop", IDLE)
+    assert status == 200 and o["status"] == "stopped" and o["detail"] == "", o
+    d.run("fails", "idle-fail")  # the guest runs again before it is shut down
+    status, o = d.call("POST", "/v1/sandboxes/fails/stop", IDLE)
+    assert status == 200 and o["status"] == "stopped", o
+    assert not (d.state / "sandboxes" / o["id"] / "last").exists()
+    o = d.run("hung")
+    os.kill(o["keeper_pid"], signal.SIGSTOP)
+    (d.root / "c/sbx").mkdir(exist_ok=True)
+    (d.root / "c/sbx/settings.conf").write_text("stop.timeout = 0s\n")
+    status, o = d.call("POST", "/v1/sandboxes/hung/stop", IDLE, timeout=60)
+    assert status == 200 and o["status"] == "stopped", o
+
+
+def test_stop_shuts_down_before_a_change_applies(d):
+    """A resume would keep the old CPUs. The setting stop.suspend selects a shutdown too."""
+    for name, change in (("cpus", {"cpus": 3}), ("memory", {"memory": 1 << 30}),
+                         ("accel", {"accel": "kvm"})):
+        d.create(name, "idle", cpus=2, memory=512 << 20, accel="tcg")
+        assert d.call("POST", f"/v1/sandboxes/{name}/start")[0] == 202
+        d.wait_status(name, "running")
+        assert d.call("PATCH", f"/v1/sandboxes/{name}", change)[0] == 200
+        assert d.call("POST", f"/v1/sandboxes/{name}/stop", IDLE)[1]["status"] == "stopped", name
+    d.run("demo", "idle")
+    (d.root / "c/sbx").mkdir(exist_ok=True)
+    (d.root / "c/sbx/settings.conf").write_text("stop.suspend = false\n")
+    assert d.call("POST", "/v1/sandboxes/demo/stop", IDLE)[1]["status"] == "stopped"
+
+
+def test_a_suspend_to_stop_excludes_the_other_kinds(d):
+    d.run("demo", "idle")
+    for body in ({"suspend_idle": True, "timeout_ms": 1}, {"suspend_idle": 1},
+                 {"suspend_idle": True, "suspend": True}):
+        assert d.call("POST", "/v1/sandboxes/demo/stop", body)[0] == 400, body
+    assert d.get("demo")["status"] == "running"
+
+
 def test_kept_memory_starts_on_the_machine_that_it_is_of(d):
     """Also if the sandbox was suspended automatically after an update; a start that names an
     accelerator uses that one."""

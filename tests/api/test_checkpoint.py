@@ -205,7 +205,7 @@ def test_a_running_or_suspended_sandbox_is_not_rewound(d):
     d.run("demo")
     checkpoint(d, "demo")
     status, o = rewind(d, "demo", label="c1")
-    assert status == 409 and o["error"]["hint"] == "sbx stop SANDBOX", o
+    assert status == 409 and o["error"]["hint"] == "sbx stop --cold SANDBOX", o
     stop(d, "demo")
     memory = folder(d, "demo") / "suspend"
     memory.mkdir()
@@ -457,7 +457,7 @@ def test_a_checkpoint_of_a_running_sandbox_is_not_removed(d):
     d.run("demo")
     checkpoint(d, "demo")
     status, o = remove(d, "demo", "c1")
-    assert status == 409 and o["error"]["hint"] == "sbx stop SANDBOX", o
+    assert status == 409 and o["error"]["hint"] == "sbx stop --cold SANDBOX", o
     assert labels(d, "demo") == ["c1"]
     assert d.call("DELETE", "/v1/sandboxes/demo/checkpoints")[0] == 400
 
@@ -467,7 +467,7 @@ def test_a_full_chain_names_the_oldest_checkpoint(d):
     (folder(d, "demo") / "checkpoints").write_text(json.dumps({"checkpoints": [ENTRY]}))
     status, o = checkpoint(d, "demo")
     assert status == 409, o
-    assert o["error"]["hint"] == "sbx stop SANDBOX && sbx checkpoint --rm a SANDBOX"
+    assert o["error"]["hint"] == "sbx stop --cold SANDBOX && sbx checkpoint --rm a SANDBOX"
 
 
 # -- automatic ------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def test_what_only_a_start_decides(inst):
     assert "is already running: --cold has no effect" in p.stderr
     p = inst.sbx("run", "-d", "box", "--accel", "kvm", check=125)
     assert "is already running with tcg" in p.stderr
-    assert "sbx stop box && sbx run --accel kvm --name box" in p.stderr
+    assert "sbx stop --cold box && sbx run --accel kvm --name box" in p.stderr
     for args in (["--accel", "tcg"], ["--accel", "auto"]):
         inst.sbx("run", "-d", "box", *args, check=0)
     inst.sbx("stop", "box", check=0)
@@ -321,6 +321,7 @@ OTHERS = {
         "timeout": seen("stop", "-t", "0", "box", out="Stopped"),
         "all": seen("stop", "--all", out="No running sandboxes"),
         "suspend": refused("stop", "--suspend", "-t", "1", "box", says="--timeout"),
+        "cold": refused("stop", "--suspend", "--cold", "box", says="--cold"),
     },
     "review": {"list": not_staged("review", "--list"), "json": not_staged("review", "--json"),
                "git": not_staged("review", "--git"),
@@ -334,8 +335,8 @@ OTHERS = {
     "inspect": {"json": seen("inspect", "box", "--json", out='"name"')},
     "start": {
         "accel": refused("start", "--accel", "kvm", "box",
-                         says="sbx stop box && sbx start --accel kvm box"),
-        "cold": refused("start", "--cold", "box", says="sbx stop box && sbx start --cold box"),
+                         says="sbx stop --cold box && sbx start --accel kvm box"),
+        "cold": refused("start", "--cold", "box", says="sbx stop --cold box && sbx start --cold box"),
     },
     "ports": {"publish": published_and_closed, "unpublish": published_and_closed,
               "json": seen("ports", "box", "--json", out="[]")},

@@ -248,6 +248,45 @@ def test_rm_removes_what_is_there_and_fails_for_the_rest(inst):
     assert "nosuch" in p.stderr and inst.sbx("ls", "-q").stdout == ""
 
 
+def test_stop_suspends_an_idle_sandbox(inst):
+    """The simulated sandbox of MODE idle is suspended when it is stopped."""
+    for name in ("one", "two", "three"):
+        inst.create(name, mode="idle")
+    said = inst.sbx("stop", "one", check=0).stdout
+    assert said.startswith("Suspended sandbox 'one' (snapshot: 8 KiB). Resume it with: "), said
+    one = get(inst, "one")
+    assert one["status"] == "suspended" and one["suspended_by"] == "stop"
+    assert "'one' is suspended" in inst.sbx("update", "one", "--cpus", "3", check=1).stderr
+    assert "try: sbx stop --cold one" in inst.sbx("update", "one", "--cpus", "3", check=1).stderr
+    assert "try: sbx start one" in inst.sbx("template", "save", "one", "t", check=1).stderr
+    assert inst.sbx("stop", "--cold", "one", check=0).stdout.startswith("Stopped sandbox 'one'")
+    assert get(inst, "one")["status"] == "stopped"
+    inst.sbx("update", "one", "--cpus", "3", check=0)
+    assert inst.sbx("stop", "--cold", "two", check=0).stdout.startswith("Stopped sandbox 'two'")
+    assert get(inst, "two")["status"] == "stopped"
+    before = get(inst, "three")["keeper_pid"]
+    inst.sbx("restart", "three", check=0)  # a shutdown: the memory is not kept
+    three = inst.root / "state/sbx/sandboxes" / get(inst, "three")["id"]
+    assert get(inst, "three")["keeper_pid"] != before and not list(three.glob("suspend*"))
+
+
+def test_a_start_reports_that_programs_are_not_resumed(inst):
+    """The simulated sandbox cannot resume."""
+    inst.create("one", mode="idle")
+    inst.sbx("stop", "one", check=0)
+    said = inst.sbx("start", "one", check=0).stderr
+    assert ("warning: sandbox 'one' booted: its suspended programs were not resumed: the snapshot "
+            "is corrupt\n") in said, said
+    inst.sbx("stop", "one", check=0)
+    assert "resumed" not in inst.sbx("start", "--cold", "one", check=0).stderr
+
+
+def test_prune_removes_what_stop_has_suspended(inst):
+    inst.create("one", mode="idle")
+    inst.sbx("stop", "one", check=0)
+    assert json.loads(inst.sbx("prune", "-f", "--json", check=0).stdout) == {"removed": ["one"]}
+
+
 def test_start_restart_and_stop_all(inst):
     inst.create("one")
     inst.create("two")

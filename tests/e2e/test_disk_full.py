@@ -219,7 +219,7 @@ def test_one_fills_the_disk_of_both(disk):
     disk.fill()
     assert disk.free() == 0
     pids = {f"{box.name} {name}": pid for box in disk.boxes for name, pid in box.pids().items()}
-    env.sbx("stop", "other", timeout=60)
+    env.sbx("stop", "--cold", "other", timeout=60)
     # Its keeper had reserved space for that.
     records = [json.loads(line)
                for line in env.sbx("audit", "show", "other", "--json", "-n",

@@ -29,7 +29,7 @@ def test_the_whole_life_leaves_nothing(env, quiet):
             timeout=START_SECONDS)
     assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["running"]
     env.sbx("exec", "life", "sh", "-c", "echo kept > ~/kept; echo shared > shared")
-    env.sbx("stop", "life", timeout=60)
+    env.sbx("stop", "--cold", "life", timeout=60)
     assert [s["status"] for s in env.ls() if s["name"] == "life"] == ["stopped"]
     assert env.sbx("exec", "life", "cat", "/home/agent/kept",
                    timeout=START_SECONDS).stdout == "kept\n"
@@ -79,7 +79,7 @@ def test_run_attaches_a_shell(env, quiet):
         term.wait_for(f"in {folder} as agent")
         term.line("exit 7")
         assert term.wait_end() == 7
-    env.sbx("stop", "attached", timeout=60)
+    env.sbx("stop", "--cold", "attached", timeout=60)
     with Terminal(env, "sbx", "run", "--name", "attached") as term:
         term.wait_for("$", START_SECONDS)
         term.line("exit")

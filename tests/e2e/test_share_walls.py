@@ -112,7 +112,7 @@ def test_a_planted_link_is_not_followed_at_start_and_resume(walls):
     walls.box.guest(f"rmdir '{walls.ws}/data' && ln -s '{walls.secret}' '{walls.ws}/data'; sync",
                     timeout=START_SECONDS)
     assert (walls.ws / "data").is_symlink()
-    walls.env.sbx("stop", "walls", timeout=START_SECONDS)
+    walls.env.sbx("stop", "--cold", "walls", timeout=START_SECONDS)
     assert f"{walls.ws}/data is a symbolic link now" in refused(walls)
 
 

@@ -502,13 +502,13 @@ def test_what_else_is_done_with_a_suspended_one(box):
     resume(box)
     suspend(box)
     said = box.env.sbx("update", box.name, "--memory", "2g", check=False)
-    assert said.returncode != 0 and "suspended" in said.stderr and "sbx stop" in said.stderr, (
-        said.stderr)
+    assert said.returncode != 0 and "suspended" in said.stderr and (
+        f"try: sbx stop --cold {box.name}" in said.stderr), said.stderr
     assert "suspended" in box.env.sbx("inspect", box.name).stdout
     suspend(box)  # a second request changes nothing
     (box.state / "suspend.bad").mkdir(exist_ok=True)  # as test_what_is_wrong_is_refused leaves it
     (box.state / "suspend.bad" / "memory").touch()
-    box.env.sbx("stop", box.name)
+    box.env.sbx("stop", "--cold", box.name)
     assert box.info()["status"] == "stopped" and not list(box.state.glob("suspend*"))
     said = box.env.sbx("stop", "--suspend", box.name, check=False)
     assert said.returncode != 0 and "not running" in said.stderr, said.stderr
@@ -531,6 +531,26 @@ def test_an_update_before_it_loses_nothing(box):
     assert box.info()["status"] == "running"
     box.env.sbx("update", box.name, "--accel", box.env.env["SBX_ACCEL"])
     box.stop()
+
+
+def test_stop_suspends_it_if_no_session_uses_it(box):
+    """Its memory must be a file. A session without a terminal is shut down with the sandbox."""
+    box.stop()
+    box.env.sbx("settings", "set", "vm.memory-backing", "file")
+    resume(box, "nohup sleep 45678 >/dev/null 2>&1 &")
+    assert "Suspended sandbox" in box.env.sbx("stop", box.name, timeout=SUSPEND_SECONDS).stdout
+    assert box.info()["suspended_by"] == "stop"
+    assert resume(box, "pgrep -c -f 4567[8]") == "1" and box.info()["start"] == "resumed"
+    p = box.env.popen("exec", box.name, "sleep", "600", stdin=subprocess.DEVNULL,
+                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    host.until(lambda: box.info()["sessions"] == 1)
+    assert "Stopped sandbox" in box.env.sbx("stop", box.name, timeout=SUSPEND_SECONDS).stdout
+    assert p.wait(60) != 0 and not list(box.state.glob("suspend*"))
+    box.env.sbx("settings", "set", "vm.memory-backing", "memfd")
+    resume(box)
+    assert box.info()["start"] == "cold"
+    assert "Stopped sandbox" in box.env.sbx("stop", box.name, timeout=60).stdout, "no file"
+    box.env.sbx("settings", "unset", "vm.memory-backing")
 
 
 def test_nobody_uses_it(box):

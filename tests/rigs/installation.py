@@ -226,7 +226,7 @@ class Sandbox:
             time.sleep(0.1)
 
     def stop(self, **kwargs):
-        self.env.sbx("stop", self.name, timeout=60, **kwargs)
+        self.env.sbx("stop", "--cold", self.name, timeout=60, **kwargs)
 
     def rm(self, **kwargs):
         self.env.sbx("rm", "-f", self.name, timeout=60, **kwargs)

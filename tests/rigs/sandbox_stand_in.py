@@ -7,7 +7,8 @@ real sbx: commands run on this machine. Written from proto/ alone, so that it al
 The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (with the reason WHY).
 MODE slow: it never starts. MODE late: it needs two seconds. MODE talks: its session agent can be
 queried. MODE floods, MODE empty: the response to that query has no end. MODE machine: it is also
-the machine, with memory and a file of its template open, as qemu has them."""
+the machine, with memory and a file of its template open, as qemu has them. MODE idle: it is
+suspended when it is stopped, and cannot resume."""
 import array
 import errno
 import fcntl
@@ -16,6 +17,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -27,7 +29,7 @@ import time
 
 HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD, SUSPEND, FREEZE, FROZEN = range(
     1, 13)
-MEMORY = 19
+MEMORY, SUSPEND_IDLE = 19, 20
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
@@ -232,6 +234,9 @@ class Keeper:
         self.listener.bind(path)
         self.listener.listen(4)
         self.qemu_pid = 0
+        self.cold_why = "the snapshot is corrupt" if os.path.exists(self.sandbox
+                                                                    + "/suspend") else ""
+        shutil.rmtree(self.sandbox + "/suspend", ignore_errors=True)
         if self.env.get("MODE") == "machine":
             self.qemu_pid = os.getpid()
             self.memory = os.memfd_create("memory-backend-memfd")
@@ -247,7 +252,8 @@ class Keeper:
                  struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid,
                              0) + text("tcg") + text(why)
                  + struct.pack("<BBB", 0, 0,
-                               os.path.exists(os.path.join(self.sandbox, "paused"))) + text(""))
+                               os.path.exists(os.path.join(self.sandbox, "paused")))
+                 + text(self.cold_why))
 
     def freeze(self, ident, label, memory):
         """Makes the next layers; MODE full: there are too many. The memory is not complete."""
@@ -265,6 +271,12 @@ class Keeper:
         self.say(FROZEN, ident,
                  struct.pack("<iHHQI", -errno.EMLINK if full else 0, last, last, 7, 31)
                  + text(label) + text("the disks have too many layers" if full else ""))
+
+    def suspend(self):
+        os.mkdir(self.sandbox + "/suspend")
+        for name, content in (("memory", "x" * 8192), ("by", "stop"), ("image.json", "{}")):
+            with open(f"{self.sandbox}/suspend/{name}", "w") as f:
+                f.write(content)
 
     def hello(self):
         self.say(HELLO, 0,
@@ -311,6 +323,13 @@ class Keeper:
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
             elif kind in (FREEZE, MEMORY):
                 self.freeze(ident, Reader(data[12:]).str(), kind == MEMORY)
+            elif kind == SUSPEND_IDLE and self.env.get("MODE") == "idle":
+                self.suspend()
+                self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+                self.state(3)
+                return
+            elif kind == SUSPEND_IDLE:
+                self.say(DONE, ident, struct.pack("<i", -errno.EBUSY) + text("it is in use"))
             elif kind == STOP:
                 self.state(2)
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))

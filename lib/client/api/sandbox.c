@@ -65,6 +65,16 @@ static void warn_emulation(const json_t *s)
 			api_str(s, "name"));
 }
 
+static bool want_cold;
+
+/* Its programs were to continue. */
+static void warn_not_resumed(const json_t *s)
+{
+	if (strcmp(api_str(s, "start"), "cold") == 0)
+		ui_warning("sandbox '%s' booted: its suspended programs were not resumed: %s",
+			api_str(s, "name"), api_str(s, "cold_why"));
+}
+
 static void show_progress(const json_t *s)
 {
 	char text[160];
@@ -187,8 +197,6 @@ static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
 	return r;
 }
 
-static bool want_cold;
-
 void sandbox_want_cold(void)
 {
 	want_cold = true;
@@ -208,6 +216,7 @@ static json_t *start_body(const char *accel)
 int sandbox_start(const char *ref, const char *accel, json_t **ret, struct problem *p)
 {
 	AUTO_JSON json_t *s = NULL, *body = NULL;
+	bool was_suspended;
 	int r = sandbox_get(ref, &s, p);
 
 	if (r == 0 && sandbox_is(s, "paused")) {
@@ -226,6 +235,7 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 	if (r < 0)
 		return r;
 	if (!sandbox_is(s, "running")) {
+		was_suspended = api_str(s, "suspended_by")[0];
 		json_decref(s);
 		s = NULL;
 		body = start_body(accel);
@@ -235,6 +245,8 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 		if (r < 0)
 			return r;
 		warn_emulation(s);
+		if (was_suspended && !want_cold)
+			warn_not_resumed(s);
 	}
 	if (ret)
 		*ret = TAKE(s);

@@ -13,7 +13,7 @@
  *          STATS     sbxd -> keeper   STATS_IS    -               -
  *          POLICY    sbxd -> keeper   -           a table         u8 part
  *          RELOAD    sbxd -> keeper   DONE        -               the sandbox's name
- *          SUSPEND   sbxd -> keeper   DONE        -               -; then as after STOP
+ *          SUSPEND   sbxd -> keeper   DONE        -               - (or SUSPEND_IDLE)
  *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint (or MEMORY)
  *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list to publish
  *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read again
@@ -54,8 +54,9 @@ enum keeper_msg {
 	KEEPER_CLAIM, /* to a keeper whose VM belongs to no sandbox yet */
 	KEEPER_VAULT, /* a channel to the vault, bound to the sandbox */
 	KEEPER_WANT_VAULT,
-	KEEPER_POLICY, /* one of the two compiled tables (lib/rules/policy/table.h) */
-	KEEPER_MEMORY, /* as FREEZE, and the memory of the VM is saved beside the layers */
+	KEEPER_POLICY,	     /* one of the two compiled tables (lib/rules/policy/table.h) */
+	KEEPER_MEMORY,	     /* as FREEZE, and the memory of the VM is saved beside the layers */
+	KEEPER_SUSPEND_IDLE, /* as SUSPEND, if the sandbox is idle; else DONE with -EBUSY */
 	KEEPER_N_MSGS,
 };
 

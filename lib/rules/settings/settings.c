@@ -79,6 +79,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 3600,
 		.help = "time to wait for a clean shutdown before the sandbox is killed, for "
 			"example 30s"},
+	[SETTINGS_STOP_SUSPEND] = {.name = "stop.suspend",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether sbx stop suspends an idle sandbox whose memory is in a file, so "
+			"that it resumes faster than it boots; its memory stays on the disk"},
 	[SETTINGS_SHARE_SPECIAL_FILES] = {.name = "share.special-files",
 		.type = SETTINGS_CHOICE,
 		.standard = "false",

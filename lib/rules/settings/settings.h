@@ -31,6 +31,7 @@ enum settings_id {
 	SETTINGS_VM_DISK,		/* 0: as the template's */
 	SETTINGS_DISK_RESERVE,		/* bytes; 0: none */
 	SETTINGS_STOP_TIMEOUT,		/* seconds from the request to the kill */
+	SETTINGS_STOP_SUSPEND,		/* true, false: sbx stop suspends an idle sandbox */
 	SETTINGS_SHARE_SPECIAL_FILES,	/* true, false */
 	SETTINGS_SHARE_GUARD,		/* default, strict, report, off */
 	SETTINGS_STAGE_KEEP,		/* applies that can be undone; 0: all */

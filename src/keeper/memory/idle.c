@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idle - suspends a sandbox that is idle for spec.idle_s.
+ * idle - suspends a sandbox that is idle for spec.idle_s, or when it is stopped.
  *
  * How      A sandbox is idle if no session and no connection to a published port is open, and the
  *          guest's programs used less than KEEPER_IDLE_PERCENT of one CPU between two checks. An
  *          agent that works without a terminal is not suspended; an agent that waits for input is.
- *          A check requests /stats; use of the sandbox restarts the time.
+ *          A check requests /stats; use of the sandbox restarts the time. A sandbox that sbxd is to
+ *          stop is idle if no stream is open as above, and no session runs in the guest without a
+ *          client. It is suspended if its memory is a file: then only the device state is written.
  * Trust    The numbers come from the guest: wrong ones suspend it too early or too late, nothing
  *          else.
  * Limits   KEEPER_IDLE_LOOK_MS: longest time between two checks.
  */
 #include "memory.h"
 
+#include <errno.h>
 #include <string.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -70,7 +73,7 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	if (is_in_use(k) || clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("idle for %u s: suspending", (unsigned)k->spec.idle_s);
-	r = suspend_begin(k, -1, 0, &err);
+	r = suspend_begin(k, SUSPEND_BY_IDLE, -1, 0, &err);
 	if (r < 0) {
 		log_warn("%s", err_text(&err, r));
 		restart_time(k);
@@ -88,4 +91,45 @@ void idle_on_timer(struct keeper *k)
 		restart_time(k);
 	else if (ask_guest(k, &idle_ask, slice_of(NULL, 0), KEEPER_ASK_MS, -1, 0) < 0)
 		log_warn("cannot check whether the sandbox is idle");
+}
+
+/* ---- stop ---- */
+
+static bool has_session(const struct keeper_stats *s)
+{
+	for (uint32_t i = 0; i < s->n_sessions; i++)
+		if (!(s->sessions[i].flags & KEEPER_SESSION_ENDED))
+			return true;
+	return false;
+}
+
+static void suspend_to_stop(struct keeper *k, const struct ask *a, struct slice body)
+{
+	struct keeper_stats stats = {0};
+	struct err err = {0};
+	int r;
+
+	if (!link_find(k, a->link, a->link_gen))
+		return;
+	if (guest_get_stats(body, &stats) < 0)
+		r = err_set(&err, -EBUSY, "the guest did not respond");
+	else if (is_in_use(k) || has_session(&stats))
+		r = err_set(&err, -EBUSY, "the sandbox is in use");
+	else
+		r = suspend_begin(k, SUSPEND_BY_STOP, a->link, a->link_msg, &err);
+	if (r < 0)
+		link_answer(k, a->link, a->link_gen, a->link_msg, r, err_text(&err, r));
+}
+
+static const struct ask_kind stop_ask = {GUEST_PATH_STATS, .on_body = suspend_to_stop};
+
+void idle_begin_stop(struct keeper *k, int link, uint32_t msg)
+{
+	int r = -EBUSY;
+
+	if (k->memory_dir && !is_in_use(k) && !k->state.paused && !machine_is_stalled(k))
+		r = ask_guest(k, &stop_ask, slice_of(NULL, 0), KEEPER_ASK_MS, link, msg);
+	if (r < 0)
+		link_answer(k, link, k->links[link].gen, msg, r,
+			"the sandbox is in use, or its memory is not in a file");
 }

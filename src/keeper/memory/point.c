@@ -36,6 +36,7 @@ int point_keep(struct keeper *k, struct err *err)
 	if (r == 0)
 		r = suspend_file_stamp(dir, f, err);
 	f->at_ms = clock_wall_ms();
+	f->by = NULL;
 	f->has_ca = k->trust->has_ca;
 	f->ca = k->trust->ca;
 	if (r == 0)

@@ -162,7 +162,6 @@ static int begin_suspend(struct keeper *k, int link, uint32_t msg, struct err *e
 	k->suspend->link_gen = link >= 0 ? k->links[link].gen : 0;
 	k->suspend->msg = msg;
 	k->suspend->is_paused = k->suspend->is_cancelled = k->suspend->is_share_lost = false;
-	k->suspend->is_idle = link < 0;
 	k->state.phase = KEEPER_STOPPING;
 	waiting_drop_all(k);
 	link_progress(k, 10,
@@ -171,11 +170,16 @@ static int begin_suspend(struct keeper *k, int link, uint32_t msg, struct err *e
 	return 0;
 }
 
-int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err)
+int suspend_begin(struct keeper *k, const char *by, int link, uint32_t msg, struct err *err)
 {
+	int r;
+
 	if (k->suspend->step == SUSPEND_NONE)
 		k->suspend->is_checkpoint = false;
-	return begin_suspend(k, link, msg, err);
+	r = begin_suspend(k, link, msg, err);
+	if (r == 0)
+		k->suspend->by = by;
+	return r;
 }
 
 static const char in_flight[] =
@@ -308,6 +312,7 @@ static int prepare_file(struct keeper *k, struct err *err)
 	int r = suspend_file_stamp(k->dir, f, err);
 
 	f->at_ms = clock_wall_ms();
+	f->by = k->suspend->by;
 	f->has_ca = k->trust->has_ca;
 	f->ca = k->trust->ca;
 	if (r == 0)
@@ -457,7 +462,8 @@ bool suspend_on_qemu_end(struct keeper *k)
 		return true;
 	}
 	k->state.suspended = true;
-	record_life(k, "suspend", k->suspend->is_idle ? "idle" : "");
+	record_life(k, "suspend",
+		strcmp(k->suspend->by, SUSPEND_BY_REQUEST) == 0 ? "" : k->suspend->by);
 	answer_suspend(k, 0, "");
 	k->life->finish(k, "");
 	return true;

@@ -52,8 +52,8 @@ struct suspend {
 	bool is_checked, is_ready;
 	bool is_waking;	    /* /wake is due before /setup ... */
 	bool is_share_due;  /* ... once qemu has attached the share */
-	bool is_idle;	    /* suspended by the idle timeout */
 	bool is_checkpoint; /* the VM continues when it is saved */
+	const char *by;	    /* SUSPEND_BY_* */
 	int link;	    /* of the request, -1: none */
 	uint32_t link_gen, msg;
 	char lost[GUEST_MAX_TEXT]; /* the guest's text about what was not restored */
@@ -69,8 +69,9 @@ struct idle {
 
 /* suspend.c */
 void suspend_init(struct keeper *k);
-/* DONE is sent to the link when it is finished (-1: to none). */
-int suspend_begin(struct keeper *k, int link, uint32_t msg, struct err *err) MUST_CHECK;
+/* by: SUSPEND_BY_*. DONE is sent to the link when it is finished (-1: to none). */
+int suspend_begin(
+	struct keeper *k, const char *by, int link, uint32_t msg, struct err *err) MUST_CHECK;
 /* The same for a checkpoint with memory of freeze.h, which is told the result. */
 int suspend_begin_checkpoint(struct keeper *k, struct err *err) MUST_CHECK;
 /* The paused VM writes to new disk files, or code has the failure. */
@@ -109,3 +110,5 @@ void resume_drop(struct keeper *k);
 /* idle.c */
 void idle_start(struct keeper *k);
 void idle_on_timer(struct keeper *k);
+/* SUSPEND_IDLE: suspends the sandbox if it is idle. DONE is sent to the link. */
+void idle_begin_stop(struct keeper *k, int link, uint32_t msg);

@@ -19,7 +19,7 @@
 
 static const char *const disk_names[SUSPEND_N_DISKS] = {"root.qcow2", "docker.qcow2"};
 static const char *const file_names[] = {
-	"state", "memory", IMAGE_SUMS, "image.json", "ca", "root.qcow2", "docker.qcow2"};
+	"state", "memory", IMAGE_SUMS, "image.json", "ca", "by", "root.qcow2", "docker.qcow2"};
 
 /* ---- directories ---- */
 
@@ -185,12 +185,14 @@ static int save_ca(
 int suspend_file_prepare(const char *dir, struct suspend_file *f, struct err *err)
 {
 	AUTO_FREE char *folder = xasprintf("%s/" SUSPEND_NEW, dir);
-	AUTO_FREE char *path = xasprintf("%s/image.json", folder);
+	AUTO_FREE char *path = xasprintf("%s/image.json", folder), *by = xasprintf("%s/by", folder);
 	AUTO_FREE char *text = NULL, *padded = NULL;
 	int r = 0;
 
 	f->ca_hash[0] = '\0';
-	if (f->has_ca)
+	if (f->by)
+		r = file_save(by, slice_from_str(f->by), err);
+	if (r == 0 && f->has_ca)
 		r = save_ca(folder, &f->ca, f->ca_hash, err);
 	if (r < 0)
 		return r;

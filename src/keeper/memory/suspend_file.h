@@ -10,7 +10,8 @@
  *          VM can still continue (suspend_file_prepare). Used once: suspend_file_consume renames it
  *          before the VM runs, because the disks change then. A checkpoint with memory has the same
  *          files in memory.SEQ, with the two empty tops that the snapshot belongs to: a rewind
- *          copies both (src/sbxd/disk/memories.h).
+ *          copies both (src/sbxd/disk/memories.h). `by` has the reason of the suspension, for sbxd
+ *          (src/sbxd/disk/kept.h).
  * Trust    The user's own directory, mode 0700. Truncated, changed or stale files are refused with
  *          the reason.
  * Owns     struct suspend_file has the CA's key: suspend_file_wipe.
@@ -29,7 +30,11 @@
 #define SUSPEND_NEW "suspend.new"
 #define SUSPEND_USED "suspend.used"
 #define SUSPEND_BAD "suspend.bad"
-#define SUSPEND_MEMORY "memory." /* and the number of the record of a checkpoint */
+/* The file `by`: why the sandbox was suspended. */
+#define SUSPEND_BY_REQUEST "request" /* SUSPEND */
+#define SUSPEND_BY_STOP "stop"	     /* SUSPEND_IDLE */
+#define SUSPEND_BY_IDLE "idle"	     /* its idle timeout expired */
+#define SUSPEND_MEMORY "memory."     /* and the number of the record of a checkpoint */
 
 struct suspend_stamp {
 	uint64_t size, mtime_ns;
@@ -39,6 +44,7 @@ struct suspend_file {
 	char key[IMAGE_KEY_LEN + 1];
 	int format;	/* of an opened one: IMAGE_FORMAT or IMAGE_FORMAT_OLD */
 	uint64_t at_ms; /* wall clock */
+	const char *by; /* SUSPEND_BY_*, for the file `by`; NULL: none */
 	struct image_file saved[IMAGE_N_SAVED];
 	struct suspend_stamp disks[SUSPEND_N_DISKS]; /* root.qcow2, docker.qcow2 */
 	bool has_ca;

@@ -55,7 +55,7 @@ static int begin_suspend(void)
 {
 	struct err err = {0};
 
-	if (suspend_begin(&rig_k, 0, 5, &err) < 0)
+	if (suspend_begin(&rig_k, SUSPEND_BY_REQUEST, 0, 5, &err) < 0)
 		fail_msg("%s", err.text);
 	return take_question();
 }

@@ -111,7 +111,8 @@ const struct verb verb_prune = {
 	.args = "",
 	.summary = "remove stopped sandboxes",
 	.about =
-		"Removes all stopped sandboxes and their disks. Running sandboxes are not affected.\n"
+		"Removes all stopped sandboxes and their disks, also those that sbx stop has suspended.\n"
+		"Other suspended and running sandboxes are not affected.\n"
 		"Prompts for confirmation; use --force if stdin is not a terminal.",
 	.examples = "  sbx prune --dry-run\n  sbx prune --force --filter until=168h\n",
 	.opts = opts,

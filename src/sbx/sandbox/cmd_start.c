@@ -25,7 +25,7 @@ static int check_running(const char *ref, const json_t *s, const char *accel, bo
 	}
 	ui_error("sandbox '%s' is already running with %s: --%s has no effect", ref, has,
 		differs ? "accel" : "cold");
-	ui_hint("sbx stop %s && sbx start%s%s%s %s", ref, cold ? " --cold" : "",
+	ui_hint("sbx stop --cold %s && sbx start%s%s%s %s", ref, cold ? " --cold" : "",
 		differs ? " --accel " : "", differs ? accel : "", ref);
 	return EXIT_FAILED;
 }
@@ -107,7 +107,8 @@ const struct verb verb_restart = {
 	.args = "SANDBOX...",
 	.summary = "stop sandboxes and start them again",
 	.about =
-		"Stops each sandbox and starts it again. Processes in it exit; its disks are kept.",
+		"Shuts each sandbox down and boots it again. Processes in it exit, also those of a\n"
+		"suspended sandbox; its disks are kept.",
 	.examples = "  sbx restart demo\n",
 	.opts = restart_opts,
 	.min = 1,

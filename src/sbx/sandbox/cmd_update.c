@@ -141,7 +141,7 @@ const struct verb verb_update = {
 	.summary = "change the resources of a sandbox",
 	.about =
 		"Changes the CPUs, memory, idle timeout, accelerator or guard of a sandbox. Changes apply\n"
-		"at the next start. A suspended sandbox resumes with its old CPUs and memory.",
+		"at the next start. CPUs, memory and accelerator of a suspended sandbox cannot be changed.",
 	.examples = "  sbx update demo --cpus 4 --memory 8g\n"
 		    "  sbx update demo --guard-except .envrc\n",
 	.opts = opts,

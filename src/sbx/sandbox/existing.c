@@ -263,13 +263,13 @@ static int check_start(const struct opts *o, const json_t *there, struct problem
 		(void)err_set(&p->err, -EEXIST,
 			"sandbox '%s' is already running: --cold has no effect", name);
 		return problem_hint(
-			p, -EEXIST, "sbx stop %s && sbx run --cold --name %s", name, name);
+			p, -EEXIST, "sbx stop --cold %s && sbx run --cold --name %s", name, name);
 	}
 	if (accel && strcmp(accel, "auto") != 0 && strcmp(accel, has) != 0) {
 		(void)err_set(
 			&p->err, -EEXIST, "sandbox '%s' is already running with %s", name, has);
-		return problem_hint(p, -EEXIST, "sbx stop %s && sbx run --accel %s --name %s", name,
-			accel, name);
+		return problem_hint(p, -EEXIST,
+			"sbx stop --cold %s && sbx run --accel %s --name %s", name, accel, name);
 	}
 	return 0;
 }

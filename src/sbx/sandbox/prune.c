@@ -2,6 +2,7 @@
 #include "prune.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "lib/base/str.h"
 #include "lib/client/api/api.h"
@@ -28,6 +29,13 @@ static json_t *describe_prune(const json_t *s)
 		(json_int_t)api_int(s, "stopped_at"), "workspaces", hosts);
 }
 
+/* `sbx stop` suspends an idle sandbox. Others that are suspended are to be resumed. */
+static bool is_stopped(const json_t *s)
+{
+	return sandbox_is(s, "stopped") ||
+	       (sandbox_is(s, "suspended") && strcmp(api_str(s, "suspended_by"), "stop") == 0);
+}
+
 void prune_choose(const json_t *list, bool filtered, uint64_t until_ms, json_t *go, json_t *unknown)
 {
 	const json_t *s;
@@ -36,7 +44,7 @@ void prune_choose(const json_t *list, bool filtered, uint64_t until_ms, json_t *
 	json_array_foreach (list, i, s) {
 		long long at = api_int(s, "stopped_at");
 
-		if (!sandbox_is(s, "stopped"))
+		if (!is_stopped(s))
 			continue;
 		if (filtered && at <= 0)
 			(void)json_array_append(unknown, json_object_get(s, "name"));

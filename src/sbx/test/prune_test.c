@@ -34,6 +34,13 @@ static void expect(bool filtered, uint64_t until, const char *want_go, const cha
 		json_loads("[{\"name\":\"old\",\"status\":\"stopped\",\"stopped_at\":1000},"
 			   "{\"name\":\"new\",\"status\":\"stopped\",\"stopped_at\":9000},"
 			   "{\"name\":\"never\",\"status\":\"stopped\",\"stopped_at\":0},"
+			   "{\"name\":\"idle\",\"status\":\"suspended\",\"stopped_at\":10,"
+			   "\"suspended_by\":\"idle\"},"
+			   "{\"name\":\"kept\",\"status\":\"suspended\",\"stopped_at\":10,"
+			   "\"suspended_by\":\"request\"},"
+			   "{\"name\":\"older\",\"status\":\"suspended\",\"stopped_at\":10},"
+			   "{\"name\":\"rest\",\"status\":\"suspended\",\"stopped_at\":2000,"
+			   "\"suspended_by\":\"stop\"},"
 			   "{\"name\":\"busy\",\"status\":\"running\",\"stopped_at\":10},"
 			   "{\"name\":\"stuck\",\"status\":\"unresponsive\",\"stopped_at\":10}]",
 			0, NULL);
@@ -56,18 +63,18 @@ static void expect(bool filtered, uint64_t until, const char *want_go, const cha
 	json_decref(unknown);
 }
 
-static void only_stopped_ones_go(void **state)
+static void stopped_sandboxes_are_removed(void **state)
 {
-	expect(false, 0, "old new never ", "");
-	expect(true, 5000, "old ", "never ");
-	expect(true, UINT64_MAX, "old new ", "never ");
+	expect(false, 0, "old new never rest ", "");
+	expect(true, 5000, "old rest ", "never ");
+	expect(true, UINT64_MAX, "old new rest ", "never ");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(filters),
-		cmocka_unit_test(only_stopped_ones_go),
+		cmocka_unit_test(stopped_sandboxes_are_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

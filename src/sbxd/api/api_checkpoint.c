@@ -81,8 +81,8 @@ static void fail_frozen(struct sbxd *d, struct conn *c, const struct keeper_froz
 	AUTO_FREE char *hint = NULL;
 
 	if (f->code == -EMLINK && checkpoints_load(c->wait_id, &list, NULL) == 0 && list.n)
-		hint = xasprintf(
-			"sbx stop SANDBOX && sbx checkpoint --rm %s SANDBOX", list.v[0].label);
+		hint = xasprintf("sbx stop --cold SANDBOX && sbx checkpoint --rm %s SANDBOX",
+			list.v[0].label);
 	api_fail(d, c, is_state ? 409 : 503, "not-frozen",
 		hint	     ? "the disks have the maximum number of layers"
 		: f->text[0] ? f->text
@@ -270,9 +270,12 @@ void api_checkpoint_rm(struct sbxd *d, struct conn *c, const struct api_request 
 		return;
 	hint = xasprintf("sbx checkpoint --ls %s", row.spec.name);
 	if (keeper_find(d, row.spec.id)) {
-		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
+		api_fail(
+			d, c, 409, "conflict", "the sandbox is running", "sbx stop --cold SANDBOX");
 		return;
 	}
+	if (api_is_suspended(d, c, row.spec.id, "sbx stop --cold SANDBOX"))
+		return;
 	merges_stop(d, row.spec.id);
 	r = remove_checkpoint(d, &row.spec, req->label, &list, &err);
 	if (r == -ENOENT) {
@@ -313,7 +316,8 @@ void api_rewind(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (!api_succeeded(d, c, r, &err) || !api_find(d, c, req->ref, &row))
 		return;
 	if (keeper_find(d, row.spec.id)) {
-		api_fail(d, c, 409, "conflict", "the sandbox is running", "sbx stop SANDBOX");
+		api_fail(
+			d, c, 409, "conflict", "the sandbox is running", "sbx stop --cold SANDBOX");
 		return;
 	}
 	merges_stop(d, row.spec.id);

@@ -45,11 +45,13 @@ int api_remove(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CH
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
 	struct err *err) MUST_CHECK;
 
-/* api_template.c. Takes the lock that a keeper would hold and completes an interrupted rewind.
- * Returns its fd; -EBUSY if a keeper holds it. */
-int api_hold_disks(const char *id, struct err *err) MUST_CHECK;
-/* The same; -EBUSY also if the sandbox is suspended. */
+/* api_template.c. Completes an interrupted rewind: disks between two states must not be used. */
+int api_settle_disks(const char *id, struct err *err) MUST_CHECK;
+/* The same, and returns the fd of the lock that a keeper would hold. -EBUSY if a keeper holds it,
+ * or the sandbox is suspended. */
 int api_hold_stopped(const char *id, struct err *err) MUST_CHECK;
+/* Returns false if it is not suspended; otherwise it has sent 409 with the hint. */
+bool api_is_suspended(struct sbxd *d, struct conn *c, const char *id, const char *hint);
 /* api_checkpoint.c. The disks are frozen for a checkpoint; c NULL: the client has left. */
 void api_checkpoint_frozen(
 	struct sbxd *d, const struct keeper *k, struct conn *c, const struct keeper_frozen *f);

@@ -4,18 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
-#include "lib/base/fs/paths.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
 
 #define STOP_SLACK_MS 15000
 #define SUSPEND_MS 300000 /* the keeper has a timeout for each step */
+#define SETTLE_MS 30000
 #define USED_STAMP_MS 60000
 #define EXEC_ERROR_FRAME 20 /* PROTOCOL.exec */
 #define EXEC_ERROR_STATUS 126
@@ -36,18 +35,6 @@ static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err
 	return spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel);
 }
 
-/* Disks between two states must not be used. */
-static int settle_disks(const char *id, struct err *err)
-{
-	AUTO_FREE char *plan = paths_get(PATHS_STATE, "sandboxes/%s/rewind", id);
-	AUTO_CLOSE int fd = -1;
-
-	if (access(plan, F_OK) < 0 && errno == ENOENT)
-		return 0;
-	fd = api_hold_disks(id, err);
-	return fd < 0 ? fd : 0;
-}
-
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
 {
 	int r;
@@ -56,7 +43,7 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	templates_pin_row(d, spec);
 	r = choose_accel(wish, spec, err);
 	if (r == 0)
-		r = settle_disks(spec->id, err);
+		r = api_settle_disks(spec->id, err);
 	if (!cold)
 		kept_fit(spec, wish == SPEC_ACCEL_AUTO);
 	if (r == 0 && !pool_claim(d, spec, cold))
@@ -107,11 +94,15 @@ static void wait_stop(struct sbxd *d, struct conn *c, bool late)
 			"the sandbox did not stop within the timeout: killing it");
 }
 
-static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, struct err *err)
+enum stop_kind { STOP_SHUT_DOWN, STOP_SUSPEND, STOP_SUSPEND_IDLE };
+
+static int choose_stop(
+	struct slice body, uint64_t *ret_ms, enum stop_kind *ret_kind, struct err *err)
 {
 	AUTO_SETTINGS struct settings set = {0};
+	bool suspend = false, idle = false;
 	uint64_t ms = UINT64_MAX;
-	int r = api_decode_stop(body, &ms, ret_suspend, err);
+	int r = api_decode_stop(body, &ms, &suspend, &idle, err);
 
 	if (r < 0)
 		return r;
@@ -120,9 +111,18 @@ static int stop_timeout(struct slice body, uint64_t *ret_ms, bool *ret_suspend, 
 		if (r < 0)
 			return -EINVAL;
 		ms = 1000 * settings_get_u64(&set, SETTINGS_STOP_TIMEOUT);
+		idle = idle && strcmp(settings_get(&set, SETTINGS_STOP_SUSPEND), "true") == 0;
 	}
 	*ret_ms = ms;
+	*ret_kind = suspend ? STOP_SUSPEND : idle ? STOP_SUSPEND_IDLE : STOP_SHUT_DOWN;
 	return 0;
+}
+
+static void shut_down(struct sbxd *d, struct conn *c, struct keeper *k, uint64_t ms)
+{
+	kept_remove_bad(k->id);
+	conn_wait(d, c, wait_stop, k->id, ms + STOP_SLACK_MS);
+	keeper_stop(d, k, ms);
 }
 
 /* The keeper exits after saving. If it cannot save, DONE has the reason and it keeps running. */
@@ -173,32 +173,93 @@ static void suspend_sandbox(struct sbxd *d, struct conn *c, const struct store_r
 	}
 }
 
+/* It was not suspended: it is in use, cannot be suspended, or did not respond. */
+static void stop_instead(struct sbxd *d, struct conn *c, struct keeper *k)
+{
+	AUTO_SETTINGS struct settings set = {0};
+	struct err err = {0};
+
+	if (settings_load(&set, &err) < 0)
+		log_warn("%s: using the default of stop.timeout", err.text);
+	shut_down(d, c, k, 1000 * settings_get_u64(&set, SETTINGS_STOP_TIMEOUT));
+}
+
+/* A suspend that failed is undone first: the guest can then shut down in order. */
+static void wait_settled(struct sbxd *d, struct conn *c, bool late)
+{
+	struct keeper *k = keeper_find(d, c->wait_id);
+	const char *status = keeper_status(k);
+
+	if (!k)
+		api_reply_ref(d, c, 200, c->wait_id);
+	else if (late || (strcmp(status, "starting") != 0 && strcmp(status, "stopping") != 0))
+		stop_instead(d, c, k);
+}
+
+static void wait_saved(struct sbxd *d, struct conn *c, bool late)
+{
+	struct keeper *k = keeper_find(d, c->wait_id);
+
+	if (!k)
+		api_reply_ref(d, c, 200, c->wait_id);
+	else if (late)
+		stop_instead(d, c, k);
+}
+
+/* The keeper begins, or sends DONE with the reason why not. */
+static void wait_begun(struct sbxd *d, struct conn *c, bool late)
+{
+	const struct keeper *k = keeper_find(d, c->wait_id);
+
+	if (k && strcmp(keeper_status(k), "stopping") == 0)
+		conn_wait(d, c, wait_saved, k->id, SUSPEND_MS);
+	else
+		wait_saved(d, c, late);
+}
+
+/* After `sbx update`, the next start has to be a boot. Staged changes are on the disk. */
+static bool may_suspend(const struct spec *spec, const struct keeper *k)
+{
+	return strcmp(keeper_status(k), "running") == 0 && k->sock >= 0 && !k->other_build &&
+	       !spec->staged && kept_is_current(spec, k->state.accel);
+}
+
+static void suspend_idle(
+	struct sbxd *d, struct conn *c, const struct spec *spec, struct keeper *k, uint64_t ms)
+{
+	c->ask_id = keeper_next_ask(d);
+	if (may_suspend(spec, k) &&
+		chan_send_plain(k->sock, KEEPER_SUSPEND_IDLE, c->ask_id, -1) == 0)
+		conn_wait(d, c, wait_begun, k->id, KEEPER_ANSWER_MS);
+	else
+		shut_down(d, c, k, ms);
+}
+
 void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
+	enum stop_kind kind = STOP_SHUT_DOWN;
 	struct err err = {0};
 	uint64_t ms = 0;
 	struct keeper *k;
-	bool to_disk = false;
-	int r = stop_timeout(c->http.body, &ms, &to_disk, &err);
+	int r = choose_stop(c->http.body, &ms, &kind, &err);
 
 	if (!api_succeeded(d, c, r, &err))
 		return;
 	if (!api_find(d, c, req->ref, &row))
 		return;
-	if (to_disk) {
-		suspend_sandbox(d, c, &row);
-		return;
-	}
 	k = keeper_find(d, row.spec.id);
-	if (!k) {
-		kept_remove(row.spec.id); /* its programs are lost */
+	if (kind == STOP_SUSPEND) {
+		suspend_sandbox(d, c, &row);
+	} else if (k && kind == STOP_SUSPEND_IDLE) {
+		suspend_idle(d, c, &row.spec, k, ms);
+	} else if (k) {
+		shut_down(d, c, k, ms);
+	} else {
+		if (kind == STOP_SHUT_DOWN)
+			kept_remove(row.spec.id); /* its programs are lost */
 		api_reply_row(d, c, 200, &row);
-		return;
 	}
-	kept_remove_bad(row.spec.id);
-	conn_wait(d, c, wait_stop, row.spec.id, ms + STOP_SLACK_MS);
-	keeper_stop(d, k, ms);
 }
 
 /* Replies and returns NULL unless the sandbox runs and its keeper is connected. */
@@ -422,6 +483,10 @@ void api_on_done(
 
 		api_fail(d, c, is_now ? 409 : 500, is_now ? "conflict" : "internal", text,
 			done->code == -ENOSPC ? "df -h" : "sbx inspect SANDBOX");
+	} else if ((c->wait == wait_begun || c->wait == wait_saved) && done->code < 0) {
+		log_info("%s is shut down: %s", k->id, text);
+		conn_wait(d, c, wait_settled, k->id, SETTLE_MS);
+		wait_settled(d, c, false);
 	} else if (c->wait == wait_stats) {
 		api_fail(d, c, 503, "unresponsive", text, "sbx stop SANDBOX");
 	}

@@ -162,8 +162,8 @@ static int patch_sandbox(struct sbxd *d, struct conn *c, const struct store_row 
 		(new.cpus != row->spec.cpus || new.memory != row->spec.memory ||
 			new.accel != row->spec.accel))
 		return err_set(err, -EBUSY,
-			"sandbox '%s' is suspended, and its snapshot requires the current values: stop it with 'sbx stop %s', or start it",
-			row->spec.name, row->spec.name);
+			"sandbox '%s' is suspended, and its snapshot requires the current CPUs, memory and accelerator",
+			row->spec.name);
 	new.generation = row->spec.generation + 1;
 	r = spec_check(&new, err);
 	if (r < 0)
@@ -187,6 +187,10 @@ void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 	if (!api_find(d, c, req->ref, &row))
 		return;
 	r = patch_sandbox(d, c, &row, &renamed, &err);
+	if (r == -EBUSY && kept_is_there(row.spec.id)) {
+		api_fail(d, c, 409, "conflict", err.text, "sbx stop --cold SANDBOX");
+		return;
+	}
 	if (!api_succeeded(d, c, r, &err))
 		return;
 	api_watch_changed(d, row.spec.id);

@@ -15,12 +15,14 @@
 #include <unistd.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 #include "lib/vm/template/layers.h"
 
 #define FREEZE_MS 60000
+#define SUSPENDED "the sandbox is suspended, and its programs need its disks"
 
 void api_template_collect(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
@@ -103,7 +105,7 @@ static int freeze_disk(
 
 /* A rewind that was interrupted is completed first: to a checkpoint with memory, it suspends the
  * sandbox. */
-int api_hold_disks(const char *id, struct err *err)
+static int hold_disks(const char *id, struct err *err)
 {
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", id),
 		       *path = xasprintf("%s/lock", dir);
@@ -122,16 +124,35 @@ int api_hold_disks(const char *id, struct err *err)
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
+int api_settle_disks(const char *id, struct err *err)
+{
+	AUTO_FREE char *plan = paths_get(PATHS_STATE, "sandboxes/%s/rewind", id);
+	AUTO_CLOSE int fd = -1;
+
+	if (access(plan, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	fd = hold_disks(id, err);
+	return fd < 0 ? fd : 0;
+}
+
 int api_hold_stopped(const char *id, struct err *err)
 {
 	AUTO_FREE char *memory = paths_get(PATHS_STATE, "sandboxes/%s/suspend", id);
-	AUTO_CLOSE int fd = api_hold_disks(id, err);
+	AUTO_CLOSE int fd = hold_disks(id, err);
 
 	if (fd < 0)
 		return fd;
 	if (access(memory, F_OK) == 0)
-		return err_set(err, -EBUSY, "the sandbox is suspended: start it first");
+		return err_set(err, -EBUSY, SUSPENDED ": start it first");
 	return TAKE_FD(fd);
+}
+
+bool api_is_suspended(struct sbxd *d, struct conn *c, const char *id, const char *hint)
+{
+	if (!kept_is_there(id))
+		return false;
+	api_fail(d, c, 409, "conflict", SUSPENDED, hint);
+	return true;
 }
 
 static int freeze_stopped(const char *id, uint16_t layers[TEMPLATE_N_DISKS], struct err *err)
@@ -202,6 +223,8 @@ void api_freeze(struct sbxd *d, struct conn *c, const struct api_request *req)
 		freeze_running(d, c, k);
 		return;
 	}
+	if (api_is_suspended(d, c, row.spec.id, "sbx start SANDBOX"))
+		return;
 	merges_stop(d, row.spec.id);
 	r = freeze_stopped(row.spec.id, layers, &err);
 	if (api_succeeded(d, c, r, &err))

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/paths.h"
 
@@ -21,8 +23,24 @@ bool kept_is_there(const char *id)
 	return access(path, F_OK) == 0;
 }
 
+/* "request", "stop" or "idle"; NULL: unknown, as of an earlier version or of a checkpoint. */
+static const char *find_reason(const char *id)
+{
+	static const char *const reasons[] = {"request", "stop", "idle"};
+	AUTO_FREE char *path = file_of(id, "by"), *text = NULL;
+	size_t n;
+
+	if (file_load_no_link(path, 16, &text, &n, NULL) < 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+		if (strcmp(text, reasons[i]) == 0)
+			return reasons[i];
+	return NULL;
+}
+
 void kept_describe(json_t *o, const char *id)
 {
+	const char *by = find_reason(id);
 	AUTO_FREE char *path = file_of(id, "memory");
 	struct stat st;
 
@@ -31,6 +49,18 @@ void kept_describe(json_t *o, const char *id)
 	json_object_set_new(o, "suspended_at",
 		json_integer((json_int_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000));
 	json_object_set_new(o, "suspended_bytes", json_integer((json_int_t)st.st_blocks * 512));
+	if (by)
+		json_object_set_new(o, "suspended_by", json_string(by));
+}
+
+bool kept_is_current(const struct spec *spec, const char *accel)
+{
+	AUTO_FREE char *path = spec_path(spec->id);
+	AUTO_SPEC struct spec last = {0};
+
+	return spec_load(path, &last, NULL) == 0 && spec->cpus == last.cpus &&
+	       spec->memory == last.memory &&
+	       (spec->accel == SPEC_ACCEL_AUTO || strcmp(spec_accel_name(spec->accel), accel) == 0);
 }
 
 void kept_fit(struct spec *spec, bool accel)
@@ -50,8 +80,8 @@ void kept_fit(struct spec *spec, bool accel)
  * the other files are unused. */
 void kept_remove_folder(const char *id, const char *folder)
 {
-	static const char *const names[] = {
-		"image.json", "ca", "state", "memory", "memory.sums", "root.qcow2", "docker.qcow2"};
+	static const char *const names[] = {"image.json", "ca", "by", "state", "memory",
+		"memory.sums", "root.qcow2", "docker.qcow2"};
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "sandboxes/%s/%s", id, folder);
 	AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 

@@ -19,7 +19,9 @@
 #include "lib/rules/spec/spec.h"
 
 bool kept_is_there(const char *id);
-/* suspended_at and suspended_bytes. */
+/* Whether a VM of these CPUs, memory and accelerator is what the sandbox runs on now. */
+bool kept_is_current(const struct spec *spec, const char *accel);
+/* suspended_at, suspended_bytes and suspended_by. */
 void kept_describe(json_t *o, const char *id);
 /* Sets the size of the saved VM, and with accel its accelerator; no change without a snapshot. */
 void kept_fit(struct spec *spec, bool accel);

@@ -126,14 +126,15 @@ int api_decode_start(struct slice body, enum spec_accel *accel, bool *cold, stru
 	return r;
 }
 
-int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err)
+int api_decode_stop(
+	struct slice body, uint64_t *timeout_ms, bool *suspend, bool *idle, struct err *err)
 {
-	static const char *const allowed[] = {"timeout_ms", "suspend", NULL};
+	static const char *const allowed[] = {"timeout_ms", "suspend", "suspend_idle", NULL};
 	json_auto_t *o = NULL;
 	json_t *v;
 	int r;
 
-	*suspend = false;
+	*suspend = *idle = false;
 	if (!body.n)
 		return 0;
 	r = api_body_load(body, allowed, &o, err);
@@ -147,6 +148,10 @@ int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, stru
 		*timeout_ms = (uint64_t)json_integer_value(v);
 	if (r == 0)
 		r = take_bool(o, "suspend", suspend, err);
+	if (r == 0)
+		r = take_bool(o, "suspend_idle", idle, err);
+	if (r == 0 && *idle && (*suspend || v))
+		r = err_set(err, -EINVAL, "suspend_idle excludes suspend and timeout_ms");
 	return r;
 }
 

@@ -95,5 +95,5 @@ int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct er
 /* Optional body with `label` and `with_memory`, or with `auto`. */
 int api_decode_checkpoint(struct slice body, char *ret, size_t size, bool *ret_auto,
 	bool *ret_memory, struct err *err) MUST_CHECK;
-int api_decode_stop(
-	struct slice body, uint64_t *timeout_ms, bool *suspend, struct err *err) MUST_CHECK;
+int api_decode_stop(struct slice body, uint64_t *timeout_ms, bool *suspend, bool *idle,
+	struct err *err) MUST_CHECK;

@@ -46,7 +46,7 @@ static void decode_body(const struct api_http *h, enum api_call call)
 	if (call == API_START)
 		(void)!api_decode_start(h->body, &accel, &cold, &err);
 	if (call == API_STOP)
-		(void)!api_decode_stop(h->body, &n, &(bool){false}, &err);
+		(void)!api_decode_stop(h->body, &n, &(bool){false}, &(bool){false}, &err);
 	if (call == API_CHECKPOINT)
 		(void)!api_decode_checkpoint(
 			h->body, label, sizeof(label), &(bool){false}, &(bool){false}, &err);

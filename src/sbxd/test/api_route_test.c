@@ -268,7 +268,7 @@ static void start_and_stop_bodies(void **state)
 	enum spec_accel accel = SPEC_ACCEL_KVM;
 	bool cold = true;
 	uint64_t ms = 7;
-	bool suspend = true;
+	bool suspend = true, idle = true;
 
 	assert_int_equal(api_decode_start(slice_of(NULL, 0), &accel, &cold, NULL), 0);
 	assert_int_equal(api_decode_start(slice_from_str("{}"), &accel, &cold, NULL), 0);
@@ -286,23 +286,33 @@ static void start_and_stop_bodies(void **state)
 		api_decode_start(slice_from_str("{\"accel\":1}"), &accel, &cold, NULL), -EINVAL);
 	assert_int_equal(
 		api_decode_start(slice_from_str("{\"x\":1}"), &accel, &cold, NULL), -EINVAL);
-	assert_int_equal(api_decode_stop(slice_of(NULL, 0), &ms, &suspend, NULL), 0);
+	assert_int_equal(api_decode_stop(slice_of(NULL, 0), &ms, &suspend, &idle, NULL), 0);
 	assert_int_equal(ms, 7);
-	assert_false(suspend);
-	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"suspend\":true}"), &ms, &suspend, NULL), 0);
-	assert_true(suspend);
-	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"suspend\":1}"), &ms, &suspend, NULL), -EINVAL);
-	assert_false(suspend);
-	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"timeout_ms\":0}"), &ms, &suspend, NULL), 0);
-	assert_int_equal(ms, 0);
-	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"timeout_ms\":3600001}"), &ms, &suspend, NULL),
+	assert_false(suspend || idle);
+	assert_int_equal(api_decode_stop(slice_from_str("{\"suspend_idle\":true}"), &ms, &suspend,
+				 &idle, NULL),
+		0);
+	assert_true(idle && !suspend);
+	assert_int_equal(api_decode_stop(slice_from_str("{\"suspend_idle\":true,\"suspend\":true}"),
+				 &ms, &suspend, &idle, NULL),
 		-EINVAL);
 	assert_int_equal(
-		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, &suspend, NULL),
+		api_decode_stop(slice_from_str("{\"suspend\":true}"), &ms, &suspend, &idle, NULL),
+		0);
+	assert_true(suspend);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"suspend\":1}"), &ms, &suspend, &idle, NULL),
+		-EINVAL);
+	assert_false(suspend);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"timeout_ms\":0}"), &ms, &suspend, &idle, NULL),
+		0);
+	assert_int_equal(ms, 0);
+	assert_int_equal(api_decode_stop(slice_from_str("{\"timeout_ms\":3600001}"), &ms, &suspend,
+				 &idle, NULL),
+		-EINVAL);
+	assert_int_equal(
+		api_decode_stop(slice_from_str("{\"timeout_ms\":-1}"), &ms, &suspend, &idle, NULL),
 		-EINVAL);
 }
 

@@ -277,6 +277,39 @@ static void take_freeze(const struct ipc_msg *msg)
 		(void)!keeper_send_frozen(kp.chan, msg->id, &f);
 }
 
+/* MODE idle: suspends. MODE idle-fail: cannot, and wakes the programs again. Else it is in use. */
+static void take_suspend_idle(const struct ipc_msg *msg)
+{
+	static const char *const names[] = {"memory", "by", "image.json"};
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/suspend", kp.id);
+
+	if (!mode_is("idle") && !mode_is("idle-fail")) {
+		(void)!keeper_send_done(kp.chan, msg->id, -EBUSY, "the sandbox is in use");
+		return;
+	}
+	enter(KEEPER_STOPPING, "suspending");
+	if (mode_is("idle-fail")) {
+		(void)!keeper_send_done(kp.chan, msg->id, -EIO, "cannot freeze a program");
+		enter(KEEPER_STARTING, "resuming");
+		(void)usleep(300000);
+		if (poll(&(struct pollfd){.fd = kp.chan, .events = POLLIN}, 1, 0) > 0)
+			say_last("stopped while it resumes");
+		enter(KEEPER_RUNNING, "");
+		return;
+	}
+	if (mkdir(dir, 0700) < 0)
+		die("suspend");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", dir, names[i]);
+
+		if (file_save(path, slice_from_str(strcmp(names[i], "by") == 0 ? "stop" : "{}"),
+			    NULL) < 0)
+			die("suspend");
+	}
+	(void)!keeper_send_done(kp.chan, msg->id, 0, "");
+	end(0, "");
+}
+
 static void start(void);
 static char *read_mode(void);
 
@@ -339,6 +372,8 @@ static void on_message(void)
 		take_stream(&msg);
 	else if (msg.type == KEEPER_STOP)
 		take_stop(&msg);
+	else if (msg.type == KEEPER_SUSPEND_IDLE)
+		take_suspend_idle(&msg);
 	else if (msg.type == KEEPER_STATS && !mode_is("mute"))
 		(void)!keeper_send_stats(kp.chan, msg.id, &stats);
 	else if (msg.type == KEEPER_RELOAD)
