@@ -5,12 +5,13 @@
  * How      A sandbox is idle if no session and no connection to a published port is open, and the
  *          guest's programs used less than KEEPER_IDLE_PERCENT of one CPU between two checks. An
  *          agent that works without a terminal is not suspended; an agent that waits for input is.
- *          A check requests /stats; use of the sandbox restarts the time. A sandbox that sbxd is to
+ *          A check requests /stats; use of the sandbox restarts the time. A sandbox with network
+ *          traffic in the last KEEPER_IDLE_TRAFFIC_MS is not suspended either. One that sbxd is to
  *          stop is idle if no stream is open as above, and no session runs in the guest without a
  *          client. It is suspended if its memory is a file: then only the device state is written.
  * Trust    The numbers come from the guest: wrong ones suspend it too early or too late, nothing
  *          else.
- * Limits   KEEPER_IDLE_LOOK_MS: longest time between two checks.
+ * Limits   KEEPER_IDLE_LOOK_MS: longest time between two checks. KEEPER_IDLE_TRAFFIC_MS.
  */
 #include "memory.h"
 
@@ -49,6 +50,18 @@ static bool is_in_use(const struct keeper *k)
 	       !edge_is_up(k);
 }
 
+/* A suspend closes connections to the outside: no exchange is open, and neither exchanges nor
+ * published ports had traffic for KEEPER_IDLE_TRAFFIC_MS. */
+static bool has_traffic(struct keeper *k)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (net_is_open(k->net) || origins_are_busy(k))
+		k->net->last_ms = now;
+	return (k->net->last_ms && now - k->net->last_ms < KEEPER_IDLE_TRAFFIC_MS) ||
+	       (k->ports->last_ms && now - k->ports->last_ms < KEEPER_IDLE_TRAFFIC_MS);
+}
+
 static bool has_worked(const struct idle *i, const struct keeper_stats *now)
 {
 	uint64_t cpu = now->cpu_ms - i->cpu_ms, time = now->uptime_ms - i->uptime_ms;
@@ -70,7 +83,8 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	k->idle->has_look = !is_in_use(k);
 	k->idle->cpu_ms = stats.cpu_ms;
 	k->idle->uptime_ms = stats.uptime_ms;
-	if (is_in_use(k) || clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
+	if (is_in_use(k) || has_traffic(k) ||
+		clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("idle for %u s: suspending", (unsigned)k->spec.idle_s);
 	r = suspend_begin(k, SUSPEND_BY_IDLE, -1, 0, &err);

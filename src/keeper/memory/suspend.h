@@ -24,8 +24,9 @@
 #define KEEPER_WAKE_AGAIN_MS 1000 /* between two /wake to a guest that is still parking */
 /* Disk space besides the memory: mostly data that the guest has not written to its disks yet. */
 #define SUSPEND_MORE (64ull << 20)
-#define KEEPER_IDLE_LOOK_MS 60000 /* longest time between two checks for idleness */
-#define KEEPER_IDLE_PERCENT 2	  /* of one CPU: a sandbox below it is idle */
+#define KEEPER_IDLE_LOOK_MS 60000     /* longest time between two checks for idleness */
+#define KEEPER_IDLE_TRAFFIC_MS 600000 /* without network traffic, before the idle timeout */
+#define KEEPER_IDLE_PERCENT 2	      /* of one CPU: a sandbox below it is idle */
 
 struct keeper;
 

@@ -287,6 +287,7 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 		r = asks_add(k->net, msg->id, &ask);
 	if (r == -EEXIST)
 		return err_set(err, r, "used an id again before it was answered");
+	k->net->last_ms = clock_mono_ms();
 	if (r < 0)
 		return err_set(err, r, "sent more than %d queries at the same time", EDGE_MAX_ASKS);
 	net_run(k);
@@ -364,7 +365,13 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg)
 	trace_line(TRACE_NET, "exchange=%u closed, %llu bytes sent, %llu received", msg->id,
 		(unsigned long long)up, (unsigned long long)down);
 	exchanges_remove(k->net, msg->id);
+	k->net->last_ms = clock_mono_ms();
 	return 0;
+}
+
+bool net_is_open(const struct net *n)
+{
+	return n->n_free < EGRESS_MAX_OPEN;
 }
 
 void net_on_edge_end(struct keeper *k)

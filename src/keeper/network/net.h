@@ -53,6 +53,7 @@ struct net {
 	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of slots */
 	size_t n_free;
 	struct net_pending pending;
+	uint64_t last_ms;  /* when a request last began or an exchange ended; 0: never */
 	uint64_t spent_us; /* when all answered asks would be done at KEEPER_ASK_RATE */
 	struct loop_timer timer;
 };
@@ -67,6 +68,8 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);
 void net_on_egress_end(struct keeper *k);
+/* Whether an exchange is open. */
+bool net_is_open(const struct net *n);
 /* Orders a connection for an origin: egress's OPEN of the kind SOCKET. -EAGAIN: retried when egress
  * accepts messages (origins_on_room). */
 int net_open_socket(

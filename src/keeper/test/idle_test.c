@@ -74,10 +74,12 @@ static void an_open_stream_or_connection_is_not_suspended(void **state)
 {
 	rig_k.state.sessions = 1;
 	begin_stop();
+	rig_must_be_quiet(rig_edge);
 	must_refuse();
 	rig_k.state.sessions = 0;
 	rig_k.ports->n_conns = 1;
 	begin_stop();
+	rig_must_be_quiet(rig_edge);
 	must_refuse();
 	rig_k.ports->n_conns = 0;
 }
@@ -96,6 +98,7 @@ static void memory_of_the_host_is_not_saved(void **state)
 {
 	rig_k.memory_dir = NULL;
 	idle_begin_stop(&rig_k, 0, ASK);
+	rig_must_be_quiet(rig_edge);
 	must_refuse();
 }
 
@@ -104,6 +107,70 @@ static void a_guest_that_does_not_answer_is_not_suspended(void **state)
 	begin_stop();
 	(void)close(take_question());
 	must_refuse();
+}
+
+/* ---- the idle timeout ---- */
+
+static const struct keeper_stats at_rest = {.uptime_ms = 90000};
+
+/* The sandbox has been idle for its timeout. */
+static bool is_suspended_by_check(void)
+{
+	bool is;
+
+	rig_k.spec.idle_s = 1;
+	idle_start(&rig_k);
+	rig_k.idle->since_ms = clock_mono_ms() - 1000;
+	idle_on_timer(&rig_k);
+	reply_stats(&at_rest);
+	RIG_UNTIL(rig_k.idle->has_look);
+	is = rig_k.suspend->step == SUSPEND_PARKING;
+	if (is)
+		assert_string_equal(rig_k.suspend->by, SUSPEND_BY_IDLE);
+	else
+		assert_int_equal(rig_k.state.phase, KEEPER_RUNNING);
+	return is;
+}
+
+static void an_idle_sandbox_is_suspended_after_its_timeout(void **state)
+{
+	assert_true(is_suspended_by_check());
+}
+
+static void a_request_in_the_last_ten_minutes_prevents_it(void **state)
+{
+	rig_ask(1, EDGE_ASK_TUNNEL, "denied.test", 443);
+	(void)rig_must_answer(1);
+	assert_false(is_suspended_by_check());
+	rig_k.net->last_ms = clock_mono_ms() - KEEPER_IDLE_TRAFFIC_MS + 5000;
+	assert_false(is_suspended_by_check());
+	rig_k.net->last_ms = clock_mono_ms() - KEEPER_IDLE_TRAFFIC_MS;
+	assert_true(is_suspended_by_check());
+}
+
+/* However long it has been open: a suspend would close it. */
+static void an_open_exchange_prevents_it(void **state)
+{
+	int edge_fd, egress_fd;
+
+	rig_bring_egress_up();
+	(void)rig_must_open(1, &edge_fd, &egress_fd);
+	rig_k.net->last_ms = clock_mono_ms() - KEEPER_IDLE_TRAFFIC_MS;
+	assert_false(is_suspended_by_check());
+	exchanges_clear(rig_k.net);
+	assert_false(is_suspended_by_check()); /* it was open at the last check */
+	rig_k.net->last_ms = clock_mono_ms() - KEEPER_IDLE_TRAFFIC_MS;
+	assert_true(is_suspended_by_check());
+	(void)close(edge_fd);
+	(void)close(egress_fd);
+}
+
+static void a_connection_to_a_port_in_the_last_ten_minutes_prevents_it(void **state)
+{
+	rig_k.ports->last_ms = clock_mono_ms();
+	assert_false(is_suspended_by_check());
+	rig_k.ports->last_ms = clock_mono_ms() - KEEPER_IDLE_TRAFFIC_MS;
+	assert_true(is_suspended_by_check());
 }
 
 int main(void)
@@ -115,6 +182,10 @@ int main(void)
 		QEMU_TEST(a_stream_that_opens_meanwhile_is_not_lost),
 		QEMU_TEST(memory_of_the_host_is_not_saved),
 		QEMU_TEST(a_guest_that_does_not_answer_is_not_suspended),
+		QEMU_TEST(an_idle_sandbox_is_suspended_after_its_timeout),
+		QEMU_TEST(a_request_in_the_last_ten_minutes_prevents_it),
+		QEMU_TEST(an_open_exchange_prevents_it),
+		QEMU_TEST(a_connection_to_a_port_in_the_last_ten_minutes_prevents_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
