@@ -173,6 +173,17 @@ static int answer_vault(struct keeper *k, struct link *l, struct ipc_msg *msg)
 	return r < 0 ? r : vault_take_channel(k, TAKE_FD(msg->fd));
 }
 
+static int answer_listener(struct keeper *k, struct link *l, struct ipc_msg *msg)
+{
+	int r = chan_get_plain(&keeper_chan, msg, KEEPER_LISTENER);
+
+	if (r == 0 && !link_may_give_vault(k, l))
+		r = -EPERM;
+	if (r == 0)
+		ports_give(k, TAKE_FD(msg->fd));
+	return r;
+}
+
 static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
 	if (msg->fd >= 0 && !chan_may_have_fd(&keeper_chan, msg->type))
@@ -203,6 +214,8 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_freeze(k, l, msg);
 	case KEEPER_VAULT:
 		return answer_vault(k, l, msg);
+	case KEEPER_LISTENER:
+		return answer_listener(k, l, msg);
 	case KEEPER_CLAIM:
 		return answer_claim(k, l, msg);
 	default:

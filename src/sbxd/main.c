@@ -41,6 +41,7 @@ static struct {
 	struct merges merges;
 	struct keepers keepers;
 	struct pool pool;
+	struct wakes wakes;
 	struct vault_link vault;
 } parts;
 
@@ -55,6 +56,7 @@ static struct sbxd sbxd = {
 	.merges = &parts.merges,
 	.keepers = &parts.keepers,
 	.pool = &parts.pool,
+	.wakes = &parts.wakes,
 	.vault = &parts.vault,
 };
 
@@ -173,6 +175,7 @@ static void set_up(struct sbxd *d)
 
 	conns_init(d->conns, &api_conn_ops);
 	keepers_init(d->keepers, &keeper_callbacks);
+	wakes_init(d->wakes, api_wake);
 	wipes_init(d->wipes);
 	vault_link_init(d->vault);
 	images_init(d->images, pool_on_image);
@@ -205,6 +208,7 @@ static void set_up(struct sbxd *d)
 	images_collect();
 	vault_link_step(d);
 	api_create_sweep(d);
+	wakes_look_all(d);
 	d->listen_fd = listen_open(&d->activated, &err);
 	if (d->listen_fd < 0)
 		die("%s", err.text);
@@ -271,6 +275,8 @@ static const struct {
 	[SBXD_EV_MERGES_TIMER] = {merges_on_timer},
 	[SBXD_EV_SPAWNER] = {on_spawner_end},
 	[SBXD_EV_DRAIN_TIMER] = {on_drain_timer},
+	[SBXD_EV_WAKE] = {.run_event = wakes_on_event},
+	[SBXD_EV_WAKE_TIMER] = {wakes_on_timer},
 };
 static_assert(ARRAY_LEN(event_table) == SBXD_N_EVENTS, "every event has a row");
 
@@ -322,6 +328,7 @@ static void sbxd_done(struct sbxd *d)
 	merges_done(d);
 	keep_done(d);
 	keepers_done(d);
+	wakes_done(d);
 	wipes_done(d);
 	journal_done(d);
 	tables_done(d->tables);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published ports in the API of sbxd: the list, notified sandboxes, audit records, and refused
 ports."""
+import contextlib
+import socket
+
 import pytest
 
 from test_api import d, wait_for  # noqa: F401
@@ -187,3 +190,143 @@ def test_at_most_64(d):
     assert len(ports(d, "demo")) == 64
     assert publish(d, "nobody",
                    port(1, 1))[0] == 404 and unpublish(d, "demo", "host_port=10001")[0] == 400
+
+
+# ---- ports of suspended sandboxes ----
+
+@pytest.fixture
+def number():
+    """A free port of this host."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", 0))
+        yield s.getsockname()[1]
+
+
+def park(d, name, number, mode="park"):
+    """A sandbox that its idle timeout has suspended (MODE park)."""
+    if name not in [s["name"] for s in d.list()]:
+        o = d.create(name, mode, ports=[port(number, 80)])
+        ok(d.call("POST", f"/v1/sandboxes/{name}/start"), 202)
+        d.wait_status(name, "running")
+    o = ok(d.call("POST", f"/v1/sandboxes/{name}/stop", {"suspend_idle": True}))
+    by = {"park": "idle", "idle": "stop"}[mode]
+    assert o["status"] == "suspended" and o["suspended_by"] == by
+    return d.state / "sandboxes" / o["id"]
+
+
+def connect(number):
+    return socket.create_connection(("127.0.0.1", number), 60)
+
+
+def is_refused(number):
+    try:
+        connect(number).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def starts(folder):
+    return (folder / "starts").read_text().count("start")
+
+
+def test_a_connection_resumes_a_sandbox_and_keeps_its_bytes(d, number):
+    folder = park(d, "demo", number)
+    with connect(number) as c:
+        c.sendall(b"first bytes")
+        assert c.recv(100) == b"first bytes"
+    assert d.get("demo")["status"] == "running" and starts(folder) == 2
+    assert "resumes" in d.log_text()
+
+
+def test_the_next_sbxd_listens_too(d, number):
+    folder = park(d, "demo", number)
+    d.kill()
+    assert is_refused(number)
+    d.start()
+    with connect(number) as c:
+        c.sendall(b"x")
+        assert c.recv(1) == b"x"
+    assert starts(folder) == 2
+
+
+def test_a_thousand_connections_start_one_sandbox(d, number):
+    folder = park(d, "demo", number)
+    fds = []
+    for _ in range(1000):
+        s = socket.socket()
+        s.setblocking(False)
+        s.connect_ex(("127.0.0.1", number))
+        fds.append(s)
+    d.wait_status("demo", "running")
+    fds[0].setblocking(True)
+    fds[0].settimeout(60)
+    fds[0].sendall(b"x")
+    assert fds[0].recv(1) == b"x"
+    for s in fds:
+        s.close()
+    assert starts(folder) == 2 and d.log_text().count("resumes") == 1
+
+
+def test_a_resume_that_fails_closes_the_connections_and_is_not_repeated(d, number):
+    folder = park(d, "demo", number)
+    (folder / "fail").touch()
+    with contextlib.suppress(ConnectionError), connect(number) as c:
+        c.sendall(b"x")
+        assert c.recv(1) == b""
+    d.wait_status("demo", "suspended")
+    assert d.get("demo")["detail"] == "cannot resume" and "cannot resume" in d.log_text()
+    assert all(is_refused(number) for _ in range(20)) and starts(folder) == 2
+    (folder / "fail").unlink()
+    wait_for(lambda: not is_refused(number))  # after ten seconds
+    d.wait_status("demo", "running")
+
+
+def test_a_start_that_is_impossible_closes_the_connections(d, number):
+    park(d, "demo", number)
+    (d.root / "c/sbx").mkdir(exist_ok=True)
+    (d.root / "c/sbx/settings.conf").write_text("bogus\n")
+    with contextlib.suppress(ConnectionError), connect(number) as c:
+        assert c.recv(1) == b""
+    assert is_refused(number) and "connections to published ports of" in d.log_text()
+    assert d.get("demo")["status"] == "suspended"
+
+
+def test_two_sandboxes_are_resumed_one_after_the_other(d, number):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        other = s.getsockname()[1]
+    park(d, "one", number)
+    park(d, "two", other)
+    used = d.processor_seconds()
+    with connect(number) as a, connect(other) as b:
+        for c in (a, b):
+            c.sendall(b"x")
+        assert a.recv(1) == b.recv(1) == b"x"
+    assert d.processor_seconds() - used < 0.5
+
+
+def test_only_ports_of_a_parked_sandbox_are_open(d, number):
+    def open_again():
+        park(d, "demo", number)
+        assert not is_refused(number)
+        d.wait_status("demo", "running")
+        d.call("DELETE", "/v1/sandboxes/demo?force=1", timeout=60)
+    park(d, "stopped", number, "idle")  # by sbx stop
+    assert is_refused(number)
+    ok(d.call("POST", "/v1/sandboxes/stopped/stop", {"timeout_ms": 0}))
+    open_again()
+    park(d, "demo", number)
+    status, o = d.call("POST", "/v1/sandboxes", {"name": "other", "ports": [port(number, 1)]})
+    assert status == 201 or "sandbox demo" in o["error"]["message"], o
+    ok(unpublish(d, "demo", "sandbox_port=80"))
+    assert is_refused(number)
+    ok(publish(d, "demo", port(number, 80)))
+    assert d.get("demo")["status"] == "suspended"
+    ok(d.call("POST", "/v1/sandboxes/demo/stop", {"timeout_ms": 0}))  # discards the memory
+    assert is_refused(number)
+    d.call("DELETE", "/v1/sandboxes/demo?force=1")
+    folder = park(d, "last", number)
+    d.call("DELETE", "/v1/sandboxes/last?force=1")
+    assert is_refused(number) and not folder.exists()

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -562,4 +563,41 @@ def test_nobody_uses_it(box):
     time.sleep(15)
     assert box.info()["status"] == "running"
     box.env.sbx("update", box.name, "--idle-timeout", "0")
+    box.stop()
+
+
+def test_a_connection_to_a_published_port_resumes_it(box):
+    """It was suspended by its idle timeout. The bytes that were sent meanwhile arrive."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    resume(box)
+    box.env.sbx("ports", box.name, "--publish", f"{port}:8123")
+    start(box, "exec python3 -m http.server 8123 --bind 127.0.0.1")
+    box.env.sbx("update", box.name, "--idle-timeout", "4s")
+    box.stop()  # the timeout applies at the next start
+    resume(box)
+    start(box, "exec python3 -m http.server 8123 --bind 127.0.0.1")
+    for kill in (False, True):
+        box.wait_status("suspended", 120)
+        assert box.info()["suspended_by"] == "idle"
+        if kill:
+            pid = box.env.daemon_pid()
+            os.kill(pid, signal.SIGKILL)
+            host.until(lambda: not host.is_alive(pid))
+            box.env.sbx("ls")  # starts the next sbxd
+        with socket.create_connection(("127.0.0.1", port), START_SECONDS) as c:
+            c.sendall(b"GET /asker.py HTTP/1.0\r\n\r\n")
+            said = b""
+            while data := c.recv(65536):
+                said += data
+        assert said.startswith(b"HTTP/1.0 200") and said.endswith(ASKER.encode()), said
+        assert box.info()["start"] == "resumed"
+        if not kill:
+            box.env.sbx("stop", "--suspend", box.name, timeout=SUSPEND_SECONDS)
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 60)
+            resume(box)
+    box.env.sbx("update", box.name, "--idle-timeout", "0")
+    box.env.sbx("ports", box.name, "--unpublish", f"{port}:8123")
     box.stop()

@@ -17,7 +17,7 @@
  *          FREEZE    sbxd -> keeper   FROZEN      -               label of a checkpoint (or MEMORY)
  *          PORTS     sbxd -> keeper   PORTS_ARE   -               the whole list to publish
  *          CLAIM     sbxd -> keeper   DONE        -               -: spec.json is to be read again
- *          VAULT     sbxd -> keeper   -           a channel       -; the answer to WANT_VAULT
+ *          VAULT     sbxd -> keeper   -           a channel       - (LISTENER: a listening socket)
  *          DONE      keeper -> sbxd   -           -               negative errno or 0, text
  *          FROZEN    keeper -> sbxd   -           -               struct keeper_frozen
  *          PORTS_ARE keeper -> sbxd   -           -               each with its state
@@ -57,6 +57,7 @@ enum keeper_msg {
 	KEEPER_POLICY,	     /* one of the two compiled tables (lib/rules/policy/table.h) */
 	KEEPER_MEMORY,	     /* as FREEZE, and the memory of the VM is saved beside the layers */
 	KEEPER_SUSPEND_IDLE, /* as SUSPEND, if the sandbox is idle; else DONE with -EBUSY */
+	KEEPER_LISTENER,     /* a listening socket of a published port */
 	KEEPER_N_MSGS,
 };
 

@@ -42,7 +42,7 @@ enum jail_profile {
 	JAIL_GUARD,	/* the same, which answers for guarded names, too */
 	JAIL_HAND,	/* ours, a fork that seals itself: renames and copies for JAIL_GUARD */
 	JAIL_KEEPER, /* ours, seals itself: files of its sandbox, no exec, no connect (broker.h) */
-	JAIL_SBXD,   /* the same for sbxd: sbx's own directories, no network but Unix sockets */
+	JAIL_SBXD,   /* the same for sbxd: sbx's own directories, listening sockets only */
 	JAIL_N_PROFILES,
 };
 

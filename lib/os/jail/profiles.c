@@ -445,8 +445,10 @@ static const struct jail_group sbxd_start[] = {
 		"read write readv writev recvmsg recvfrom shutdown close sendmsg/connected "
 		"sendto/connected getsockopt setsockopt getpeername getsockname"},
 	{"channels for keepers and the vault", "socketpair/stream socketpair/seqpacket pipe2"},
-	{"listening sockets of sbxd and of the vault; no outgoing connections",
-		"socket/unix-stream socket/unix-seqpacket bind listen accept accept4"},
+	{"listening sockets of sbxd, of the vault and of suspended sandboxes; no outgoing "
+	 "connections",
+		"socket/unix-stream socket/unix-seqpacket socket/tcp4 socket/tcp6 bind listen "
+		"accept accept4"},
 	{"addresses of the host", "socket/route"},
 	{"files of sbx, restricted by Landlock; resolution of workspace paths",
 		"open openat openat2 access faccessat faccessat2 stat lstat fstat newfstatat statx "

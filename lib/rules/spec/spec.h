@@ -180,6 +180,10 @@ const char *spec_port_protocol(const struct spec_port *port);
  * the same address or every one of its family. Never of ports that any free one will do for. */
 bool spec_port_meets(const struct spec_port *a, const struct spec_port *b);
 bool spec_port_eq(const struct spec_port *a, const struct spec_port *b);
+/* A listening, non-blocking socket for it; a negative errno. */
+int spec_port_listen(const struct spec_port *p, int backlog) MUST_CHECK;
+/* Whether fd is a listening TCP socket at its address, and at its host port unless that is 0. */
+bool spec_port_is_at(const struct spec_port *p, int fd);
 /* The sentence, with `what` in front, about one that is in the list already; gives r. */
 int spec_port_refuse(const struct spec_port *p, const char *what, int r, struct err *err);
 /* A JSON list as in `ports` of PROTOCOL.api; on the heap, NULL when it is empty. */

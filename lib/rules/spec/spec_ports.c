@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/policy/addr.h"
@@ -38,6 +41,73 @@ bool spec_port_eq(const struct spec_port *a, const struct spec_port *b)
 {
 	return a->host_port == b->host_port && a->port == b->port &&
 	       strcmp(a->host_ip, b->host_ip) == 0;
+}
+
+/* ---- sockets ---- */
+
+union address {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static int address_of(const struct spec_port *p, union address *ret, socklen_t *ret_n)
+{
+	struct addr a;
+	int r = addr_parse(slice_from_str(p->host_ip), &a);
+
+	*ret = (union address){0};
+	if (r < 0)
+		return r;
+	*ret_n = a.n == 4 ? sizeof(ret->v4) : sizeof(ret->v6);
+	ret->sa.sa_family = a.n == 4 ? AF_INET : AF_INET6;
+	if (a.n == 4)
+		memcpy(&ret->v4.sin_addr, a.b, 4);
+	else
+		memcpy(&ret->v6.sin6_addr, a.b, 16);
+	if (a.n == 4)
+		ret->v4.sin_port = htons(p->host_port);
+	else
+		ret->v6.sin6_port = htons(p->host_port);
+	return 0;
+}
+
+int spec_port_listen(const struct spec_port *p, int backlog)
+{
+	AUTO_CLOSE int fd = -1;
+	const int one = 1;
+	union address a;
+	socklen_t n = 0;
+	int r = address_of(p, &a, &n);
+
+	if (r < 0)
+		return r;
+	fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* A sandbox that was just stopped has left connections that are still closing. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (a.sa.sa_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (bind(fd, &a.sa, n) < 0 || listen(fd, backlog) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+bool spec_port_is_at(const struct spec_port *p, int fd)
+{
+	int listens = 0, protocol = 0;
+	socklen_t n_listens = sizeof(listens), n_protocol = sizeof(protocol), n, n_is;
+	union address want, is = {0};
+
+	n_is = sizeof(is);
+	if (address_of(p, &want, &n) < 0 || getsockname(fd, &is.sa, &n_is) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n_listens) < 0 ||
+		getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &n_protocol) < 0)
+		return false;
+	if (!p->host_port)
+		want.v4.sin_port = is.v4.sin_port; /* at the same offset in both families */
+	return listens && protocol == IPPROTO_TCP && n_is == n && memcmp(&is, &want, n) == 0;
 }
 
 static int get_ip(const char *text, struct spec_port *port, struct err *err)

@@ -54,6 +54,8 @@ int link_listen(struct keeper *k, struct err *err) MUST_CHECK;
 void link_add(struct keeper *k, int fd, bool is_first);
 void link_on_accept(struct keeper *k);
 void link_on_readable(struct keeper *k, const struct loop_event *ev);
+/* Whether a connection to sbxd exists. */
+bool link_is_up(const struct keeper *k);
 /* Returns false if there is no connection to sbxd. */
 bool link_want_vault(struct keeper *k);
 /* True unless another link belongs to the sbxd that started this keeper. */

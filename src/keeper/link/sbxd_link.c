@@ -87,6 +87,14 @@ static struct link *first_link(struct keeper *k)
 	return NULL;
 }
 
+bool link_is_up(const struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		if (k->links[i].fd >= 0)
+			return true;
+	return false;
+}
+
 bool link_want_vault(struct keeper *k)
 {
 	bool is_asked = false;

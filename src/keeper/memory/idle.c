@@ -62,6 +62,12 @@ static bool has_traffic(struct keeper *k)
 	       (k->ports->last_ms && now - k->ports->last_ms < KEEPER_IDLE_TRAFFIC_MS);
 }
 
+/* sbxd resumes the sandbox when a client connects to a published port. */
+static bool can_be_woken(const struct keeper *k)
+{
+	return !k->ports->n || link_is_up(k);
+}
+
 static bool has_worked(const struct idle *i, const struct keeper_stats *now)
 {
 	uint64_t cpu = now->cpu_ms - i->cpu_ms, time = now->uptime_ms - i->uptime_ms;
@@ -83,7 +89,7 @@ static void on_stats(struct keeper *k, const struct ask *a, struct slice body)
 	k->idle->has_look = !is_in_use(k);
 	k->idle->cpu_ms = stats.cpu_ms;
 	k->idle->uptime_ms = stats.uptime_ms;
-	if (is_in_use(k) || has_traffic(k) ||
+	if (is_in_use(k) || has_traffic(k) || !can_be_woken(k) ||
 		clock_mono_ms() - k->idle->since_ms < (uint64_t)k->spec.idle_s * 1000)
 		return;
 	log_info("idle for %u s: suspending", (unsigned)k->spec.idle_s);

@@ -26,23 +26,6 @@ void ports_init(struct keeper *k)
 		k->ports->list[i].fd = -1;
 }
 
-static socklen_t address_of(
-	const struct keeper_port *p, const struct addr *a, struct sockaddr_storage *ret)
-{
-	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(p->host_port)};
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(p->host_port)};
-
-	memset(ret, 0, sizeof(*ret));
-	if (a->n == 4) {
-		memcpy(&v4.sin_addr, a->b, 4);
-		memcpy(ret, &v4, sizeof(v4));
-		return sizeof(v4);
-	}
-	memcpy(&v6.sin6_addr, a->b, 16);
-	memcpy(ret, &v6, sizeof(v6));
-	return sizeof(v6);
-}
-
 static int bound_port(int fd, uint16_t *ret)
 {
 	union {
@@ -58,29 +41,48 @@ static int bound_port(int fd, uint16_t *ret)
 	return 0;
 }
 
-/* Returns a listening fd, or a negative errno. */
-static int make_listener(struct keeper_port *p)
-{
-	struct sockaddr_storage sa;
-	struct addr addr;
-	socklen_t n;
-	const int one = 1;
-	AUTO_CLOSE int fd = -1;
-	int r = addr_parse(slice_from_str(p->ip), &addr);
+/* ---- sockets of sbxd ---- */
 
-	if (r < 0)
-		return r;
-	n = address_of(p, &addr, &sa);
-	fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+void ports_give(struct keeper *k, int fd)
+{
+	struct ports *s = k->ports;
+
+	if (!s->is_open && s->n_given < ARRAY_LEN(s->given))
+		s->given[s->n_given++] = fd;
+	else
+		fd_close(&fd);
+}
+
+static void close_given(struct ports *s)
+{
+	while (s->n_given)
+		fd_close(&s->given[--s->n_given]);
+}
+
+static int take_given(struct ports *s, const struct spec_port *p)
+{
+	for (size_t i = 0; i < s->n_given; i++)
+		if (spec_port_is_at(p, s->given[i])) {
+			int fd = s->given[i];
+
+			s->given[i] = s->given[--s->n_given];
+			return fd;
+		}
+	return -1;
+}
+
+/* Returns a listening fd, or a negative errno. */
+static int make_listener(struct ports *s, struct keeper_port *p)
+{
+	struct spec_port port = {.host_port = p->host_port};
+	AUTO_CLOSE int fd = -1;
+	int r;
+
+	(void)!str_copy(port.host_ip, sizeof(port.host_ip), p->ip);
+	fd = take_given(s, &port);
 	if (fd < 0)
-		return -errno;
-	/* A sandbox that was just stopped has left connections that are still closing. */
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (sa.ss_family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&sa, n) < 0 || listen(fd, KEEPER_PORT_BACKLOG) < 0)
-		return -errno;
-	r = bound_port(fd, &p->bound);
+		fd = spec_port_listen(&port, KEEPER_PORT_BACKLOG);
+	r = fd < 0 ? fd : bound_port(fd, &p->bound);
 	return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -95,14 +97,14 @@ static void close_one(struct keeper *k, struct listener *l, int code)
 	l->port.code = code;
 }
 
-static void open_one(struct listener *l)
+static void open_one(struct ports *s, struct listener *l)
 {
 	struct keeper_port *p = &l->port;
 	int r;
 
 	if (l->fd >= 0)
 		return;
-	r = make_listener(p);
+	r = make_listener(s, p);
 	l->fd = r < 0 ? -1 : r;
 	p->code = r < 0 ? r : 0;
 	if (r < 0)
@@ -159,7 +161,7 @@ static void put_ports(struct keeper *k, const struct keeper_ports *wanted)
 			close_one(k, &old[i], 0);
 	/* Closes all first, so that an address can be reused. */
 	for (size_t i = 0; s->is_open && i < s->n; i++)
-		open_one(&s->list[i]);
+		open_one(s, &s->list[i]);
 }
 
 void ports_open(struct keeper *k)
@@ -177,6 +179,7 @@ void ports_open(struct keeper *k)
 	}
 	k->ports->is_open = true;
 	put_ports(k, &wanted);
+	close_given(k->ports);
 	if (wanted.n)
 		link_push_all(k, NULL, ports_send);
 }
@@ -207,6 +210,7 @@ int ports_set(struct keeper *k, const struct keeper_ports *wanted)
 void ports_close(struct keeper *k)
 {
 	loop_timer_clear(&k->loop, &k->ports->timer);
+	close_given(k->ports);
 	for (size_t i = 0; i < k->ports->n; i++)
 		close_one(k, &k->ports->list[i], -EINPROGRESS);
 	k->ports->is_open = false;

@@ -9,6 +9,7 @@
  *          accepted while edge is down, KEEPER_MAX_PORT_CONNS are open or the rate is exceeded:
  *          further ones wait in the backlog.
  * Trust    Input: connections from any host that can reach the address. No data is read here.
+ *          A socket that sbxd passes (src/sbxd/keepers/wake.h) is used with its backlog.
  * Owns     The listening sockets, closed when the sandbox stops or the keeper exits. Accepted
  *          sockets belong to edge. They end with RST unless edge closes them in order, so that a
  *          cut connection never looks like a complete answer.
@@ -49,11 +50,16 @@ struct ports {
 	uint64_t n_accepted; /* in this run */
 	uint64_t spent_us;   /* when all accepted connections would be done at KEEPER_PORT_RATE */
 	bool is_open;
+	int given[KEEPER_MAX_PORTS]; /* listening sockets of sbxd, until ports_open */
+	size_t n_given;
 	struct loop_timer timer;
 };
 
 void ports_init(struct keeper *k);
 bool ports_is_live(const struct keeper *k, struct loop_key key);
+/* A listening socket that sbxd had while the sandbox was suspended: ports_open uses it if it is at
+ * the address of a port. Takes fd. */
+void ports_give(struct keeper *k, int fd);
 /* Opens the ports of the spec. */
 void ports_open(struct keeper *k);
 /* Replaces the list; ports in both lists stay open. Returns -EBADMSG on an invalid address. */

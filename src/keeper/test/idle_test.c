@@ -173,6 +173,20 @@ static void a_connection_to_a_port_in_the_last_ten_minutes_prevents_it(void **st
 	assert_true(is_suspended_by_check());
 }
 
+/* Without sbxd, a connection to its port would resume nothing. */
+static void published_ports_without_sbxd_prevent_it(void **state)
+{
+	struct keeper_ports one = {.n = 1, .v = {{.ip = "127.0.0.1", .port = 80}}};
+
+	assert_int_equal(ports_set(&rig_k, &one), 0);
+	fd_close(&rig_sbxd);
+	RIG_UNTIL(!link_is_up(&rig_k));
+	assert_false(is_suspended_by_check());
+	one.n = 0;
+	assert_int_equal(ports_set(&rig_k, &one), 0);
+	assert_true(is_suspended_by_check());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +200,7 @@ int main(void)
 		QEMU_TEST(a_request_in_the_last_ten_minutes_prevents_it),
 		QEMU_TEST(an_open_exchange_prevents_it),
 		QEMU_TEST(a_connection_to_a_port_in_the_last_ten_minutes_prevents_it),
+		QEMU_TEST(published_ports_without_sbxd_prevent_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

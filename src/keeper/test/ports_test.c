@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,6 +292,67 @@ static void an_address_that_is_none_drops_who_sent_it(void **state)
 	assert_int_equal(rig_k.ports->n, 0);
 }
 
+/* sbxd listened while the sandbox was suspended. */
+static void a_socket_of_sbxd_is_used_with_its_backlog(void **state)
+{
+	struct keeper_port p = {.ip = "127.0.0.1", .port = 80};
+	AUTO_CLOSE int given = occupy(&p.host_port), client = dial(p.host_port), edge = -1;
+	char buf[4] = "";
+	uint32_t id;
+
+	assert_int_equal(fd_set_nonblock(given, true), 0);
+	assert_true(client >= 0);
+	assert_int_equal(send(client, "abc", 3, 0), 3);
+	ask_ports(1, &p);
+	assert_int_equal(chan_send_plain(rig_sbxd, KEEPER_LISTENER, 0, given), 0);
+	fd_close(&given);
+	RIG_UNTIL(rig_k.ports->n_given == 1);
+	ports_open(&rig_k);
+	ports_watch(&rig_k); /* the guest runs */
+	assert_int_equal(rig_k.ports->n_given, 0);
+	assert_int_equal(rig_k.ports->list[0].port.code, 0);
+	assert_int_equal(rig_k.ports->list[0].port.bound, p.host_port);
+	edge = must_open(&id, "/tcp/80");
+	assert_int_equal(recv(edge, buf, 3, MSG_WAITALL), 3);
+	assert_string_equal(buf, "abc");
+}
+
+static bool is_closed(uint16_t port)
+{
+	AUTO_CLOSE int fd = dial(port);
+
+	return fd == -ECONNREFUSED;
+}
+
+/* Of another address, or not a listening socket: the keeper opens its own. */
+static void a_socket_that_is_at_no_port_is_closed(void **state)
+{
+	struct keeper_port p = {.ip = "127.0.0.1", .port = 80};
+	uint16_t other;
+	int wrong = occupy(&other), idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	fd_close(&(int){occupy(&p.host_port)}); /* a free port */
+	ask_ports(1, &p);
+	ports_give(&rig_k, wrong);
+	ports_give(&rig_k, idle);
+	ports_open(&rig_k);
+	assert_int_equal(rig_k.ports->list[0].port.bound, p.host_port);
+	assert_true(is_closed(other));
+	assert_int_equal(fcntl(idle, F_GETFD), -1);
+	wrong = occupy(&other);
+	ports_give(&rig_k, wrong); /* too late */
+	assert_true(is_closed(other));
+}
+
+static void a_stop_closes_the_sockets_of_sbxd(void **state)
+{
+	uint16_t port;
+
+	ports_give(&rig_k, occupy(&port));
+	ports_close(&rig_k);
+	assert_true(is_closed(port));
+}
+
 #define PORTS_TEST(f) cmocka_unit_test_setup_teardown(f, rig_up, ports_down)
 
 int main(void)
@@ -307,6 +369,9 @@ int main(void)
 		PORTS_TEST(so_many_at_once_and_the_next_waits),
 		PORTS_TEST(a_flood_is_taken_at_a_bounded_rate),
 		PORTS_TEST(an_address_that_is_none_drops_who_sent_it),
+		PORTS_TEST(a_socket_of_sbxd_is_used_with_its_backlog),
+		PORTS_TEST(a_socket_that_is_at_no_port_is_closed),
+		PORTS_TEST(a_stop_closes_the_sockets_of_sbxd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@ extern const struct conn_ops api_conn_ops;
 
 /* For struct keeper_ops: the sandbox has changed, or its keeper has answered. */
 void api_watch_changed(struct sbxd *d, const char *id);
+/* A client connects to a published port of a suspended sandbox. */
+void api_wake(struct sbxd *d, const char *id);
 void api_on_done(
 	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_done *done);
 int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask,

@@ -8,6 +8,7 @@
 #include "api_internal.h"
 #include "src/sbxd/journal/journal.h"
 #include "src/sbxd/keepers/keepers.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 
 /* ---- a change ---- */
@@ -329,4 +330,19 @@ void api_port_rm(struct sbxd *d, struct conn *c, const struct api_request *req)
 	}
 	json_decref(asked);
 	api_fail(d, c, 404, "not-found", "unpublish port: port not published", "sbx ports SANDBOX");
+}
+
+/* ---- a connection to a suspended sandbox ---- */
+
+void api_wake(struct sbxd *d, const char *id)
+{
+	AUTO_ROW struct store_row row = {0};
+	struct err err = {0};
+	int r = store_get(d->store, id, &row, &err);
+
+	if (r == 0)
+		r = api_launch(d, &row.spec, SPEC_ACCEL_AUTO, false, &err);
+	if (r < 0)
+		log_error("connections to published ports of %s are closed: %s", id,
+			err_text(&err, r));
 }

@@ -51,6 +51,7 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	if (r < 0)
 		return err_wrap(
 			err, r == -EINVAL || r == -EBUSY ? r : -EIO, "cannot start %s", spec->name);
+	wakes_pass(d, spec->id);
 	api_watch_changed(d, spec->id);
 	return 0;
 }
@@ -258,6 +259,7 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 	} else {
 		if (kind == STOP_SHUT_DOWN)
 			kept_remove(row.spec.id); /* its programs are lost */
+		wakes_look(d, row.spec.id);
 		api_reply_row(d, c, 200, &row);
 	}
 }

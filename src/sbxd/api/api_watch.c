@@ -88,6 +88,7 @@ void api_watch_changed(struct sbxd *d, const char *id)
 	AUTO_FREE char *line = NULL;
 
 	d->conns->seq++;
+	wakes_look(d, id);
 	if (!d->conns->n_watching || store_get(d->store, id, &row, NULL) < 0)
 		return;
 	line = make_line(d->conns->seq, "changed", api_object(d, &row));
@@ -98,6 +99,7 @@ void api_watch_removed(struct sbxd *d, const struct spec *spec)
 {
 	AUTO_FREE char *line = NULL;
 
+	wakes_look(d, spec->id);
 	d->conns->seq++;
 	if (!d->conns->n_watching)
 		return;

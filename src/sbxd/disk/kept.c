@@ -38,6 +38,13 @@ static const char *find_reason(const char *id)
 	return NULL;
 }
 
+bool kept_is_parked(const char *id)
+{
+	const char *by = kept_is_there(id) ? find_reason(id) : NULL;
+
+	return by && strcmp(by, "idle") == 0;
+}
+
 void kept_describe(json_t *o, const char *id)
 {
 	const char *by = find_reason(id);

@@ -19,6 +19,8 @@
 #include "lib/rules/spec/spec.h"
 
 bool kept_is_there(const char *id);
+/* Suspended by its idle timeout. */
+bool kept_is_parked(const char *id);
 /* Whether a VM of these CPUs, memory and accelerator is what the sandbox runs on now. */
 bool kept_is_current(const struct spec *spec, const char *accel);
 /* suspended_at, suspended_bytes and suspended_by. */

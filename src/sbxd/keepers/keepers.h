@@ -11,8 +11,7 @@
  * Trust    Keepers run as the same user but may be compromised: the sender of an invalid message is
  *          killed.
  * Owns     The channel and the pidfds. Keepers keep running when sbxd exits.
- * Limits   The setting daemon.max-sandboxes, at most KEEPER_MAX. Running keepers that sbxd finds
- *          again are always adopted.
+ * Limits   The setting daemon.max-sandboxes, at most KEEPER_MAX; it stops no adoption.
  * See      lib/os/ipc/keeper_chan.h, tests/rigs/hostile/hostile_keeper.c
  */
 #pragma once
@@ -21,6 +20,7 @@
 #include "pool.h"
 #include "ports.h"
 #include "reload.h"
+#include "wake.h"
 #include "lib/base/clock.h"
 #include "lib/os/ipc/keeper_chan.h"
 

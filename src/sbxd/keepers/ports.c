@@ -49,6 +49,8 @@ static bool has_open(const struct keeper *k, const struct spec_port *p)
 bool ports_find_owner(
 	struct sbxd *d, const char *id, const struct spec_port *p, char *buf, size_t n)
 {
+	const char *parked = wakes_find(d->wakes, id, p);
+
 	for (size_t i = 0; i < d->keepers->n_slots; i++) {
 		const struct keeper *k = d->keepers->slot[i];
 		AUTO_ROW struct store_row row = {0};
@@ -59,7 +61,12 @@ bool ports_find_owner(
 		(void)snprintf(buf, n, "%s", row.spec.name);
 		return true;
 	}
-	return false;
+	AUTO_ROW struct store_row row = {0};
+
+	if (!parked || store_get(d->store, parked, &row, NULL) < 0)
+		return false;
+	(void)snprintf(buf, n, "%s", row.spec.name);
+	return true;
 }
 
 void ports_explain(

@@ -41,6 +41,8 @@ enum sbxd_ev {
 	SBXD_EV_MERGES_TIMER,
 	SBXD_EV_SPAWNER,
 	SBXD_EV_DRAIN_TIMER,
+	SBXD_EV_WAKE,
+	SBXD_EV_WAKE_TIMER,
 	SBXD_N_EVENTS,
 };
 
@@ -62,5 +64,6 @@ struct sbxd {
 	struct merges *merges;
 	struct keepers *keepers;
 	struct pool *pool;
+	struct wakes *wakes;
 	struct vault_link *vault;
 };

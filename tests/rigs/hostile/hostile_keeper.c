@@ -31,6 +31,7 @@
 #include "lib/rules/spec/spec.h"
 #include "lib/vm/template/layers.h"
 
+#define MAX_GIVEN 8
 #define MAX_STREAMS 64
 
 static struct {
@@ -42,6 +43,8 @@ static struct {
 	struct keeper_ports ports;
 	int stream[MAX_STREAMS];
 	size_t n_streams;
+	int given[MAX_GIVEN]; /* listening sockets of sbxd; MODE park accepts and echoes */
+	size_t n_given;
 } kp = {.chan = 3, .listener = -1};
 
 static bool mode_is(const char *mode)
@@ -277,13 +280,14 @@ static void take_freeze(const struct ipc_msg *msg)
 		(void)!keeper_send_frozen(kp.chan, msg->id, &f);
 }
 
-/* MODE idle: suspends. MODE idle-fail: cannot, and wakes the programs again. Else it is in use. */
+/* MODE idle: suspends. MODE park: as its idle timeout does. MODE idle-fail: cannot, and wakes the
+ * programs again. Else it is in use. */
 static void take_suspend_idle(const struct ipc_msg *msg)
 {
 	static const char *const names[] = {"memory", "by", "image.json"};
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/suspend", kp.id);
 
-	if (!mode_is("idle") && !mode_is("idle-fail")) {
+	if (!mode_is("idle") && !mode_is("idle-fail") && !mode_is("park")) {
 		(void)!keeper_send_done(kp.chan, msg->id, -EBUSY, "the sandbox is in use");
 		return;
 	}
@@ -302,8 +306,11 @@ static void take_suspend_idle(const struct ipc_msg *msg)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		AUTO_FREE char *path = xasprintf("%s/%s", dir, names[i]);
 
-		if (file_save(path, slice_from_str(strcmp(names[i], "by") == 0 ? "stop" : "{}"),
-			    NULL) < 0)
+		const char *text = strcmp(names[i], "by") != 0 ? "{}"
+				   : mode_is("park")	       ? "idle"
+							       : "stop";
+
+		if (file_save(path, slice_from_str(text), NULL) < 0)
 			die("suspend");
 	}
 	(void)!keeper_send_done(kp.chan, msg->id, 0, "");
@@ -382,6 +389,8 @@ static void on_message(void)
 		take_ports(&msg);
 	else if (msg.type == KEEPER_FREEZE || msg.type == KEEPER_MEMORY)
 		take_freeze(&msg);
+	else if (msg.type == KEEPER_LISTENER && kp.n_given < MAX_GIVEN)
+		kp.given[kp.n_given++] = TAKE_FD(msg.fd);
 	else if (msg.type == KEEPER_CLAIM)
 		take_claim(&msg);
 	ipc_msg_done(&msg);
@@ -416,15 +425,28 @@ static void on_stream(size_t i)
 	say_state(0);
 }
 
+static void accept_given(void)
+{
+	for (size_t i = 0; i < kp.n_given && kp.n_streams < MAX_STREAMS; i++) {
+		int fd = accept4(kp.given[i], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0)
+			kp.stream[kp.n_streams++] = fd;
+	}
+}
+
 static void wait_once(int timeout_ms)
 {
 	struct pollfd p[MAX_STREAMS + 2] = {
 		{.fd = kp.chan, .events = POLLIN}, {.fd = kp.listener, .events = POLLIN}};
-	size_t n = kp.n_streams;
+	size_t n;
 
+	if (kp.n_given && kp.state.phase == KEEPER_RUNNING)
+		accept_given();
+	n = kp.n_streams;
 	for (size_t i = 0; i < n; i++)
 		p[i + 2] = (struct pollfd){.fd = kp.stream[i], .events = POLLIN};
-	if (poll(p, n + 2, timeout_ms) <= 0)
+	if (poll(p, n + 2, kp.n_given ? 20 : timeout_ms) <= 0)
 		return;
 	for (size_t i = n; i-- > 0;)
 		if (p[i + 2].revents)
@@ -433,6 +455,30 @@ static void wait_once(int timeout_ms)
 		on_accept();
 	if (p[0].revents && kp.chan >= 0)
 		on_message();
+}
+
+/* Resumes for a second, or fails if there is a file `fail`. Notes each start. */
+static void resume(void)
+{
+	static const char *const names[] = {"memory", "by", "image.json"};
+	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s", kp.id),
+		       *starts = xasprintf("%s/starts", dir), *fail = xasprintf("%s/fail", dir),
+		       *kept = xasprintf("%s/suspend", dir);
+	FILE *f = fopen(starts, "a");
+
+	if (!f || fputs("start\n", f) < 0 || fclose(f) < 0)
+		die("starts");
+	enter(KEEPER_STARTING, "reading the snapshot");
+	for (int i = 0; i < 50 && access(kept, F_OK) == 0; i++)
+		wait_once(20);
+	if (access(fail, F_OK) == 0)
+		end(1, "cannot resume");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO_FREE char *path = xasprintf("%s/%s", kept, names[i]);
+
+		(void)unlink(path);
+	}
+	(void)rmdir(kept);
 }
 
 static void start(void)
@@ -448,6 +494,8 @@ static void start(void)
 			enter(KEEPER_STARTING, "booting");
 			wait_once(20);
 		}
+	if (mode_is("park"))
+		resume();
 	if (mode_is("fail")) {
 		say_last("the kernel did not start");
 		end(1, "the kernel did not start");

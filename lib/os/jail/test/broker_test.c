@@ -171,7 +171,19 @@ static void calls_that_are_not_listed_are_refused(void **state)
 	assert_int_equal(sealed(try_calls), 0);
 }
 
-/* sbxd listens on Unix sockets and connects to none. */
+/* A socket that can only listen. */
+static bool sends_nothing_over_tcp(void)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(9)};
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 && errno == EPERM &&
+	       sendto(fd, "x", 1, MSG_FASTOPEN, (struct sockaddr *)&sa, sizeof(sa)) < 0 &&
+	       errno == EPERM && sendto(fd, "x", 1, MSG_FASTOPEN, NULL, 0) < 0 &&
+	       listen(fd, 1) == 0;
+}
+
+/* sbxd listens on Unix sockets and for suspended sandboxes, and connects to none. */
 static int try_sbxd_calls(void)
 {
 	char *const argv[] = {(char *)"true", NULL};
@@ -189,7 +201,7 @@ static int try_sbxd_calls(void)
 	MUST(6, unlink(sa.sun_path) == 0);
 	MUST(7, connect(fd, (struct sockaddr *)&away, sizeof(away)) < 0 && errno == EPERM);
 	MUST(8, socket(AF_UNIX, SOCK_DGRAM, 0) < 0 && errno == EPERM);
-	MUST(9, socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+	MUST(9, sends_nothing_over_tcp());
 	MUST(10, socket(AF_INET6, SOCK_DGRAM, 0) < 0 && errno == EPERM);
 	MUST(11, unshare(CLONE_NEWUSER) < 0 && errno == EPERM);
 	MUST(12, syscall(SYS_ptrace, 0, 0, 0, 0) < 0 && errno == EPERM);

@@ -5,8 +5,10 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <cmocka.h>
 #include <jansson.h>
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/rules/spec/spec.h"
 
@@ -128,6 +130,34 @@ static void test_ports_meet_by_address_and_number(void **state)
 		assert_int_equal(spec_port_meets(&rows[i].a, &rows[i].b), rows[i].meet);
 }
 
+static void test_a_socket_listens_at_its_address(void **state)
+{
+	static const char *const ips[] = {"127.0.0.1", "::1"};
+
+	for (size_t i = 0; i < ARRAY_LEN(ips); i++) {
+		struct spec_port p = {.port = 1}, other = {.host_ip = "127.0.0.2", .port = 1};
+		struct sockaddr sa;
+		socklen_t n = sizeof(sa);
+		AUTO_CLOSE int fd = -1, idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		(void)snprintf(p.host_ip, sizeof(p.host_ip), "%s", ips[i]);
+		fd = spec_port_listen(&(struct spec_port){.host_ip = "127.0.0.1"}, 1);
+		assert_int_equal(getsockname(fd, &sa, &n), 0);
+		fd_close(&fd);
+		assert_int_equal(bind(idle, &sa, n), 0); /* does not listen */
+		fd = spec_port_listen(&p, 1);
+		if (i == 1 && fd == -EADDRNOTAVAIL)
+			continue; /* a host without IPv6 */
+		assert_true(fd >= 0);
+		assert_true(spec_port_is_at(&p, fd));
+		assert_false(spec_port_is_at(&other, fd));
+		assert_false(spec_port_is_at(&p, idle));
+		p.host_port = 1;
+		assert_false(spec_port_is_at(&p, fd));
+	}
+	assert_int_equal(spec_port_listen(&(struct spec_port){.host_ip = "localhost"}, 1), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_a_wrong_port_is_refused_with_a_sentence),
 		cmocka_unit_test(test_too_many_ports_are_refused),
 		cmocka_unit_test(test_ports_meet_by_address_and_number),
+		cmocka_unit_test(test_a_socket_listens_at_its_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
