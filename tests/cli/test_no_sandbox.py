@@ -209,12 +209,72 @@ def test_settings(bare):
     assert "try: sbx settings list" in bare.sbx("settings", "get", "nope", check=1).stderr
 
 
-def test_diagnose_says_that_memory_is_written_to_the_disk(bare):
-    said = "the memory of running sandboxes is written to the disk"
-    assert said not in bare.sbx("diagnose").stdout
-    bare.sbx("settings", "set", "vm.memory-backing", "file", check=0)
-    assert said in bare.sbx("diagnose").stdout
+def check_of(inst, name, env=None):
+    rows = json.loads(inst.sbx("diagnose", "--json", env=env).stdout)["checks"]
+    return next(c for c in rows if c["name"] == name)
+
+
+def test_diagnose_says_where_the_memory_of_sandboxes_is(bare):
+    on_disk, in_memory = "in files that the host writes to the disk", "in memory of the host"
+    state = bare.root / "state"
+    found = check_of(bare, "Guest memory")
+    assert found["status"] == "pass" and found["message"].startswith(on_disk), found
+    assert re.match(re.escape(str(state)) + r": [0-9.]+ ?[KMGT]\S* free;", found["detail"]), found
+    bare.sbx("settings", "set", "vm.memory-backing", "memfd", check=0)
+    found = check_of(bare, "Guest memory")
+    assert found["status"] == "pass" and found["message"].startswith(in_memory), found
     bare.sbx("settings", "unset", "vm.memory-backing", check=0)
+    # A directory that cannot hold such a file, and a file system that is not one of the disk.
+    (state / "sbx").mkdir(exist_ok=True)
+    (state / "sbx").chmod(0o500)
+    for env, why in ((None, "cannot create a file for the guest memory"),
+                     ({"XDG_STATE_HOME": "/proc"}, "is not on a local file system")):
+        found = check_of(bare, "Guest memory", env)
+        assert found["status"] == "warn" and found["message"].startswith(in_memory), found
+        assert why in found["detail"] and "vm.memory-backing memfd" in found["hint"], found
+
+
+def test_diagnose_lists_snapshots_of_another_format(bare):
+    state = bare.root / "state/sbx"
+
+    def put(place, version):
+        (state / place).mkdir(parents=True, exist_ok=True)
+        (state / place / "image.json").write_text(json.dumps({"version": version}))
+
+    assert check_of(bare, "Snapshots")["status"] == "skip"
+    put("warm/11", 3)
+    put("sandboxes/aaaaaaaaaaaa/suspend", 3)
+    put("sandboxes/aaaaaaaaaaaa/memory.7", 3)
+    found = check_of(bare, "Snapshots")
+    assert found["status"] == "pass" and found["detail"] == "", found
+    put("warm/22", 1)
+    found = check_of(bare, "Snapshots")
+    assert found["status"] == "pass" and found["message"].startswith("4,"), found
+    assert found["detail"] == "snapshot of a template 22: format 1, will be created again"
+    put("sandboxes/bbbbbbbbbbbb/suspend", 2)
+    put("sandboxes/cccccccccccc/suspend", 1)
+    put("sandboxes/cccccccccccc/memory.8", 2)
+    found = check_of(bare, "Snapshots")
+    assert found["status"] == "warn" and found["hint"] == "sbx start bbbbbbbbbbbb", found
+    assert found["message"] == "3 of 7 have another format than 3", found
+    assert set(found["detail"].split("; ")) == {
+        "snapshot of a template 22: format 1, will be created again",
+        "suspended sandbox bbbbbbbbbbbb: format 2",
+        "suspended sandbox cccccccccccc: format 1, cannot be resumed",
+        "checkpoint of sandbox cccccccccccc: format 2"}, found
+    shutil.rmtree(state / "sandboxes/bbbbbbbbbbbb")
+    assert check_of(bare, "Snapshots")["hint"] == "sbx ls"
+
+
+def test_diagnose_names_the_sandbox_of_a_snapshot(inst):
+    inst.create("demo")
+    ident = json.loads(inst.sbx("inspect", "--json", "demo", check=0).stdout)["id"]
+    suspend = inst.root / "state/sbx/sandboxes" / ident / "suspend"
+    suspend.mkdir()
+    (suspend / "image.json").write_text('{"version": 2}')
+    found = check_of(inst, "Snapshots")
+    assert found["detail"] == "suspended sandbox demo: format 2", found
+    assert found["hint"] == "sbx start demo"
 
 
 def test_diagnose(bare):
@@ -224,8 +284,9 @@ def test_diagnose(bare):
     names = {c["name"]: c for c in d["checks"]}
     assert {"CLI binary", "Helper programs", "qemu", "virtiofsd", "Virtualization",
             "User namespaces",
-            "Subordinate ids", "Template", "Folders", "Free space", "Daemon", "Version match",
-            "Control groups", "Landlock", "Seccomp notification", "KVM self-test"} <= set(names)
+            "Subordinate ids", "Template", "Folders", "Free space", "Guest memory", "Snapshots",
+            "Daemon", "Version match", "Control groups", "Landlock", "Seccomp notification",
+            "KVM self-test"} <= set(names)
     for c in d["checks"]:
         assert c["status"] in ("pass", "warn", "fail", "skip")
         assert c["status"] in ("pass", "skip") or c["hint"], c

@@ -156,6 +156,14 @@ def suspend_on_full(disk):
     return p.communicate(timeout=60)[1], p.returncode
 
 
+def test_a_start_without_space_for_its_memory_uses_memory_of_the_host(disk):
+    for box in disk.boxes:
+        log = disk.run('cat "$1"', box.state / "keeper.log")
+        assert "the memory of the VM is a memfd: not enough disk space" in log, log
+        folder = f"/proc/{box.pids()['qemu']}/fd"
+        assert any(os.readlink(f"{folder}/{fd}").startswith("/memfd:") for fd in os.listdir(folder))
+
+
 def test_a_sandbox_that_is_suspended_on_a_full_disk_keeps_its_programs(disk):
     env, other = disk.env, disk.boxes[1]
     pid = other.guest("nohup sleep 24680 >/dev/null 2>&1 & echo $!")
@@ -244,7 +252,6 @@ def filed():
         try:
             made.resize(FILED_SIZE)
             env.sbx("settings", "set", "warm.images", "false")
-            env.sbx("settings", "set", "vm.memory-backing", "file")
             env.sbx("policy", "set-default", "balanced")
             made.box = env.create("filed", env.make_folder("filed"), memory=f"{FILED_MIB}m")
             yield made

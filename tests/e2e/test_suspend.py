@@ -423,6 +423,30 @@ def test_what_the_version_before_suspended_is_resumed(box):
     assert resume(box, "echo up") == "up" and box.info()["start"] == "resumed"
 
 
+def memory_file(box):
+    """The name that the memory of the VM has in /proc."""
+    folder, size = f"/proc/{box.pids()['qemu']}/fd", int(box.info()["memory"])
+    (name,) = {os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)
+               if os.stat(f"{folder}/{fd}").st_size == size}
+    return name
+
+
+def test_a_sandbox_resumes_when_the_place_of_its_memory_has_changed(box):
+    """As after an upgrade that changes the default: it was suspended, or it runs."""
+    resume(box, "nohup sleep 24680 >/dev/null 2>&1 &")
+    assert memory_file(box).startswith(f"{box.state}/#"), "the default is a file without a name"
+    try:
+        box.env.sbx("settings", "set", "vm.memory-backing", "memfd")
+        suspend(box)
+        assert resume(box, "pgrep -c -f 2468[0]") == "1"
+        assert box.info()["start"] == "resumed" and memory_file(box).startswith("/memfd:")
+    finally:
+        box.env.sbx("settings", "unset", "vm.memory-backing")
+    suspend(box)
+    assert resume(box, "pgrep -c -f 2468[0]; pkill -f 2468[0]") == "1"
+    assert box.info()["start"] == "resumed" and memory_file(box).startswith(f"{box.state}/#")
+
+
 def test_a_keeper_killed_on_the_way_down(box):
     """Either the memory is complete, or it does not exist."""
     for delay in (0.2, 1.0, 2.5):

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "fd.h"
 #include "lib/base/clock.h"
@@ -179,4 +181,18 @@ bool file_is_locked(const char *path)
 
 	/* Shared: two processes that check at the same time do not see each other. */
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+bool file_is_local(const char *path)
+{
+	static const long known[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+		TMPFS_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+	struct statfs st;
+
+	if (statfs(path, &st) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (st.f_type == known[i])
+			return true;
+	return false;
 }

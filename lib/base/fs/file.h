@@ -52,3 +52,5 @@ int file_read(int fd, const char *path, size_t max, char **ret_text, size_t *ret
 int file_lock(const char *path, unsigned wait_ms, struct err *err) MUST_CHECK;
 /* Whether another process holds file_lock. False if there is no file. */
 bool file_is_locked(const char *path);
+/* Whether it is on a file system that does not wait for a server. */
+bool file_is_local(const char *path);

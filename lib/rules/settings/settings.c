@@ -47,11 +47,11 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 			"512m to 4g"},
 	[SETTINGS_VM_MEMORY_BACKING] = {.name = "vm.memory-backing",
 		.type = SETTINGS_CHOICE,
-		.standard = "memfd",
-		.choices = "memfd|file",
-		.help = "where the memory of a sandbox is: memfd (memory of the host) or file (a "
-			"file in the state directory, so that the host can write unused memory "
-			"to the disk); applies at the next start"},
+		.standard = "file",
+		.choices = "file|memfd",
+		.help = "where the memory of a sandbox is: file (a file in the state directory, "
+			"so that the host can write unused memory to the disk) or memfd (memory "
+			"of the host); applies at the next start"},
 	[SETTINGS_VM_DISK] = {.name = "vm.disk",
 		.type = SETTINGS_SIZE,
 		.standard = "0",

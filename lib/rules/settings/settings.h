@@ -27,7 +27,7 @@ enum settings_id {
 	SETTINGS_VM_CPUS,		/* 0: the host's */
 	SETTINGS_VM_IDLE_TIMEOUT,	/* seconds; 0: never */
 	SETTINGS_VM_MEMORY,		/* 0: half the host's, 512 MiB to 4 GiB */
-	SETTINGS_VM_MEMORY_BACKING,	/* memfd, file */
+	SETTINGS_VM_MEMORY_BACKING,	/* file, memfd */
 	SETTINGS_VM_DISK,		/* 0: as the template's */
 	SETTINGS_DISK_RESERVE,		/* bytes; 0: none */
 	SETTINGS_STOP_TIMEOUT,		/* seconds from the request to the kill */

@@ -73,8 +73,8 @@ static void add_memory(struct args *a, const struct vmm_config *c)
 	uint64_t mib = c->memory >> 20;
 
 	add2(a, "-m", "%" PRIu64 "M", mib);
-	/* The keeper's memfd: it copies the memory when the machine is saved, and fills it
-	 * before the machine is restored. A file and not a memfd of qemu's own, because from
+	/* The keeper's file or memfd: it copies the memory when the machine is saved, and fills it
+	 * before the machine is restored. An open file and not a memfd of qemu's own, because from
 	 * version 8.1 on qemu leaves only named files out of what it saves. share=on: virtiofsd
 	 * maps it. */
 	add2(a, "-object", "memory-backend-file,id=ram,share=on,mem-path=/fd/%d,size=%" PRIu64 "M",

@@ -2,36 +2,21 @@
 #include "memory.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/rules/settings/settings.h"
-
-/* A remote file system that does not respond must not block the keeper. */
-static bool is_local(const char *path)
-{
-	static const long known[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-		TMPFS_MAGIC, F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
-	struct statfs st;
-
-	if (statfs(path, &st) < 0)
-		return false;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (st.f_type == known[i])
-			return true;
-	return false;
-}
 
 void space_add(struct space *s, const char *path)
 {
 	struct stat st;
 
-	if (s->n_places == SPACE_MAX_PLACES || !is_local(path) || stat(path, &st) < 0)
+	if (s->n_places == SPACE_MAX_PLACES || !file_is_local(path) || stat(path, &st) < 0)
 		return;
 	for (size_t i = 0; i < s->n_places; i++)
 		if (s->dev[i] == st.st_dev)
@@ -201,7 +186,7 @@ static int try_memory(const struct keeper *k, struct err *err)
 {
 	int fd;
 
-	if (!is_local(k->dir))
+	if (!file_is_local(k->dir))
 		return err_set(err, -ENOTSUP, "the state directory is not on a local file system");
 	fd = space_check(k, k->spec.memory, err);
 	if (fd == 0)

@@ -9,7 +9,7 @@
  *          also one that starts or is being suspended, if a write to its disks finds no space. All
  *          continue at the reserve and an eighth more; until then their timeouts do not run.
  *
- *          If the memory of the VM is a file (setting vm.memory-backing), a page that finds no
+ *          If the memory of the VM is a file (vm.memory-backing, the default), a page that finds no
  *          space kills QEMU and virtiofsd. Such a VM is paused below the reserve even if it has not
  *          written, there is always a reserve, and the checks follow each other faster the closer
  *          the free space is to it: nothing may use up half of the reserve between two of them

@@ -257,8 +257,7 @@ static void memory_is_a_memfd_where_no_file_is_possible(void **state)
 {
 	rig_k.plan = START_COLD;
 	rig_k.spec.memory = 1 << 20;
-	assert_int_equal(settings_change(SETTINGS_VM_MEMORY_BACKING, "file", NULL), 0);
-	space_place_memory(&rig_k);
+	space_place_memory(&rig_k); /* the default is a file */
 	assert_ptr_equal(rig_k.memory_dir, rig_k.dir);
 	is_disk_full = true;
 	space_place_memory(&rig_k);
@@ -271,6 +270,7 @@ static void memory_is_a_memfd_where_no_file_is_possible(void **state)
 	assert_int_equal(settings_change(SETTINGS_VM_MEMORY_BACKING, "memfd", NULL), 0);
 	space_place_memory(&rig_k);
 	assert_null(rig_k.memory_dir);
+	assert_int_equal(settings_change(SETTINGS_VM_MEMORY_BACKING, NULL, NULL), 0);
 }
 
 /* ---- restoring the snapshot ---- */

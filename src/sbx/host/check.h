@@ -5,11 +5,12 @@
  * How      Each function fills a struct check: pass, warn, fail or skip, the result and, except for
  *          pass, the command to run. No check takes longer than CHECK_WAIT_MS.
  * Trust    Reads the host as the user; changes nothing.
- * See      check_host.c, check_own.c, cmd_diagnose.c
+ * See      check_host.c, check_own.c, check_memory.c, cmd_diagnose.c
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "lib/base/attr.h"
 
 #define CHECK_WAIT_MS 5000
@@ -36,3 +37,9 @@ void check_detail(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void check_hint(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The program in PATH (also the sbin directories); false if it does not exist. */
 bool check_find_program(const char *name, char *buf, size_t size);
+/* Free bytes on the file system of the nearest existing directory, which `dir` becomes. */
+int check_free_bytes(char *dir, uint64_t *ret);
+/* Where the memory of a sandbox is. */
+void check_memory(struct check *c);
+/* Snapshots of another format. */
+void check_snapshots(struct check *c);

@@ -61,12 +61,7 @@ static void check_settings(struct check *c)
 	struct err err = {0};
 
 	if (settings_load(&s, &err) == 0) {
-		bool is_file = strcmp(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file") == 0;
-
-		check_set(c, CHECK_PASS, "readable%s",
-			is_file ? "; the memory of running sandboxes is written to the disk "
-				  "(vm.memory-backing)"
-				: "");
+		check_set(c, CHECK_PASS, "readable");
 		return;
 	}
 	check_set(c, CHECK_FAIL, "invalid settings file");
@@ -114,8 +109,7 @@ static void check_folders(struct check *c)
 	check_set(c, CHECK_PASS, "owned by you and writable");
 }
 
-/* Of the nearest existing directory. */
-static int free_bytes(char *dir, uint64_t *ret)
+int check_free_bytes(char *dir, uint64_t *ret)
 {
 	struct statvfs vfs;
 	char *slash;
@@ -139,7 +133,7 @@ static void check_space(struct check *c)
 		uint64_t bytes = 0;
 		char size[32];
 
-		if (free_bytes(dir, &bytes) < 0)
+		if (check_free_bytes(dir, &bytes) < 0)
 			continue;
 		str_from_size(bytes, size, sizeof(size));
 		check_set(c, bytes < WANTED_FREE ? CHECK_WARN : CHECK_PASS, "%s free", size);
@@ -271,6 +265,8 @@ const struct check_row check_own_rows[] = {
 	{"Installation", "Settings", check_settings},
 	{"Storage", "Folders", check_folders},
 	{"Storage", "Free space", check_space},
+	{"Storage", "Guest memory", check_memory},
+	{"Storage", "Snapshots", check_snapshots},
 	{"Storage", "Template", check_template},
 	{"Engine", "KVM self-test", check_selftest},
 	{"Connection", "Daemon", check_daemon},

@@ -3,8 +3,9 @@
  * scan_places - the files, disks and memory of a sandbox, each as a descriptor to read from.
  *
  * How      Disks, logs and files by the names in its directories; memory and lower layers by
- *          /proc/QEMU/fd, which refers to the files that the VM has open: the memory is a memfd of
- *          QEMU, and the disks are the real ones even if their names were replaced.
+ *          /proc/QEMU/fd, which refers to the files that the VM has open: the memory is a file
+ *          without a name or a memfd, and the disks are the real ones even if their names were
+ *          replaced.
  * Trust    The user's own files. qemu's descriptors are only opened for reading; the vault reads.
  * Owns     One descriptor at a time, closed after `fn`.
  * Limits   SCAN_MAX_FILES files of one place.

@@ -23,6 +23,7 @@ static void values_and_defaults(void **state)
 	assert_int_equal(settings_get_u64(&s, SETTINGS_VM_CPUS), 0);
 	assert_int_equal(settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE), 1ull << 30);
 	assert_int_equal(settings_get_u64(&s, SETTINGS_STOP_TIMEOUT), 60);
+	assert_string_equal(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file");
 	assert_false(settings_is_set(&s, SETTINGS_VM_CPUS));
 	assert_true(settings_is_set(&s, SETTINGS_VM_ACCEL));
 	setenv("SBX_ACCEL", "kvm", 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse - the guest's memory on its way between its memfd and a file; pages of zeros stay holes.
+ * sparse - the guest's memory on its way between two files; pages of zeros stay holes.
  *
  * Runs in the child of image_child.c. Sees the guest's memory as bytes only. Touches two files.
  *
- * How      SEEK_DATA finds what the guest has used: reading a hole of a memfd would allocate it.
+ * How      SEEK_DATA finds what the guest has used: reading a hole of shared memory allocates it.
  *          The hash of a piece is of the number and the bytes of each of its pages that is not
  *          zero, so it does not depend on where a file system ends its extents. A piece without
  *          such a page has zeros in the place of a hash.
