@@ -3,11 +3,12 @@
  * suspend - saves the VM to the sandbox's directory.
  *
  * How      /park freezes the guest's programs and unmounts the share; the share is detached; edge,
- *          egress, origins and virtiofsd are stopped; qemu writes its memory (a child compresses
- *          and hashes it); qemu exits, and the directory gets its final name (suspend_file.h). Only
- *          then the sandbox is suspended. A failure before that is undone: the VM continues, gets
- *          its share again, and is woken. If the disk becomes full meanwhile, qemu pauses the VM:
- *          space.c continues it when there is space, and then it is woken. resume.c restores it.
+ *          egress, origins and virtiofsd are stopped; qemu writes the device state, and a child
+ *          stores and hashes it and the memory; qemu exits, and the directory gets its final name
+ *          (suspend_file.h). Only then the sandbox is suspended. A failure before that is undone:
+ *          the VM continues, gets its share again, and is woken. If the disk becomes full
+ *          meanwhile, qemu pauses the VM: space.c continues it when there is space, and then it is
+ *          woken. resume.c restores it.
  * Trust    The guest replies yes or no with a text for users.
  * Owns     The child that writes.
  * Limits   KEEPER_PARK_MS, KEEPER_WAKE_MS, the timeouts of lib/vm/vmm and IMAGE_CHILD_MS.
@@ -194,12 +195,12 @@ int suspend_begin_checkpoint(struct keeper *k, struct err *err)
 	return begin_suspend(k, -1, 0, err);
 }
 
-/* The last bytes of the guest still pass through edge to its clients. */
+/* The last bytes of the guest, from before it parked, still pass through edge to its clients. */
 static void wait_for_clients(struct keeper *k)
 {
 	k->suspend->step = SUSPEND_LINGERING;
-	loop_timer_set(
-		&k->loop, &k->suspend->timer, clock_mono_ms() + KEEPER_PARK_LINGER_MS, timer_key);
+	loop_timer_set(&k->loop, &k->suspend->timer, k->suspend->parked_ms + KEEPER_PARK_LINGER_MS,
+		timer_key);
 }
 
 static void on_parked(struct keeper *k, const struct guest_reply *reply)
@@ -218,6 +219,7 @@ static void on_parked(struct keeper *k, const struct guest_reply *reply)
 	}
 	if (reply->text[0])
 		log_warn("suspending: %s", reply->text);
+	k->suspend->parked_ms = clock_mono_ms();
 	link_progress(k, 30, "suspending: detaching the workspaces");
 	if (!k->has_share) {
 		wait_for_clients(k);

@@ -44,6 +44,7 @@ struct suspend {
 	struct image_save save;
 	struct image_check check;
 	struct suspend_file file;
+	uint64_t parked_ms; /* monotonic: when the guest was parked */
 	unsigned n_saved;   /* how many of qemu and the child have reported success */
 	bool is_paused;	    /* the VM, while it is saved */
 	bool is_cancelled;  /* the disk is full: the guest is woken when it has parked */

@@ -165,6 +165,30 @@ static void a_guest_that_parks_too_long_is_woken_later(void **state)
 	(void)close(park);
 }
 
+static uint64_t linger_of(uint64_t parked_ms)
+{
+	struct vmm_event ev = {.kind = VMM_EV_SHARE_DETACHED};
+
+	rig_k.state.phase = KEEPER_STOPPING;
+	rig_k.suspend->step = SUSPEND_DETACHING;
+	rig_k.suspend->parked_ms = parked_ms;
+	assert_true(suspend_on_vmm(&rig_k, &ev));
+	assert_int_equal(rig_k.suspend->step, SUSPEND_LINGERING);
+	return rig_k.suspend->timer.at_ms;
+}
+
+/* The time that the share takes is part of it. */
+static void the_wait_for_clients_begins_when_the_guest_has_parked(void **state)
+{
+	uint64_t now = clock_mono_ms();
+
+	assert_int_equal(linger_of(now), now + KEEPER_PARK_LINGER_MS);
+	assert_int_equal(linger_of(now - 10000), now - 10000 + KEEPER_PARK_LINGER_MS);
+	loop_timer_clear(&rig_k.loop, &rig_k.suspend->timer);
+	rig_k.suspend->step = SUSPEND_NONE;
+	rig_k.state.phase = KEEPER_RUNNING;
+}
+
 /* Regression R10B4: a running VM counted as paused. */
 static void a_machine_whose_memory_found_no_room_is_not_paused_any_more(void **state)
 {
@@ -428,6 +452,7 @@ int main(void)
 		QEMU_TEST(a_guest_that_parks_continues_and_is_woken),
 		QEMU_TEST(a_disk_that_is_full_when_the_memory_is_to_be_taken),
 		QEMU_TEST(a_guest_that_parks_too_long_is_woken_later),
+		QEMU_TEST(the_wait_for_clients_begins_when_the_guest_has_parked),
 		QEMU_TEST(a_machine_whose_memory_found_no_room_is_not_paused_any_more),
 		QEMU_TEST(a_share_that_is_lost_while_the_guest_parks_ends_the_sandbox),
 		QEMU_TEST(room_is_counted_above_the_reserve),

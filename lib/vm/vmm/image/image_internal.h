@@ -32,7 +32,7 @@ int image_sum_end_bytes(struct image_sum *s, uint8_t hash[IMAGE_HASH_BYTES]) MUS
  */
 int image_copy_memory(int from, int to, uint64_t size, struct image_file *ret) MUST_CHECK;
 /* As format 3 has it: the table has the hash of each piece. is_known: -EUCLEAN and the number of
- * the first piece that differs; otherwise it is filled. */
+ * a piece that differs; otherwise it is filled. Several processes do it. */
 int image_copy_pieces(
 	int from, int to, uint64_t size, uint8_t *table, bool is_known, int *ret_bad) MUST_CHECK;
 bool image_file_equal(const struct image_file *a, const struct image_file *b);

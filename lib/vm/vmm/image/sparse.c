@@ -7,15 +7,20 @@
  * How      SEEK_DATA finds what the guest has used: reading a hole of shared memory allocates it.
  *          The hash of a piece is of the number and the bytes of each of its pages that is not
  *          zero, so it does not depend on where a file system ends its extents. A piece without
- *          such a page has zeros in the place of a hash.
+ *          such a page has zeros in the place of a hash. Up to MAX_WORKERS processes do the pieces.
  */
 #include "image_internal.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "lib/base/mem.h"
+#include "lib/vm/vmm/helper.h"
 
 #define PAGE 4096u
 #define CHUNK (1u << 20)
@@ -165,22 +170,104 @@ static int take_piece(struct copy *c, uint64_t at, uint64_t end, uint8_t hash[IM
 	return r;
 }
 
-int image_copy_pieces(int from, int to, uint64_t size, uint8_t *table, bool is_known, int *ret_bad)
+/* ---- several processes ---- */
+
+#define MAX_WORKERS 4
+
+/* In memory that the workers share: each takes the next piece until there is none. */
+struct work {
+	_Atomic uint64_t next; /* where it begins */
+	_Atomic int error, bad;
+	uint8_t table[];
+};
+
+struct job {
+	int from, to;
+	uint64_t size;
+	bool is_known;
+	struct work *work;
+};
+
+static int do_piece(struct copy *c, const struct job *j, uint64_t at)
 {
-	struct copy c = {.from = from, .to = to, .buf = xmalloc(CHUNK)};
+	uint8_t *row = j->work->table + at / IMAGE_PIECE * IMAGE_HASH_BYTES;
+	uint64_t end = MIN(at + IMAGE_PIECE, j->size);
 	uint8_t hash[IMAGE_HASH_BYTES];
-	int r = size % PAGE ? -EINVAL : 0;
+	int r = take_piece(c, at, end, hash);
 
-	for (uint64_t at = 0; r == 0 && at < size; at += IMAGE_PIECE) {
-		uint8_t *row = table + at / IMAGE_PIECE * IMAGE_HASH_BYTES;
+	if (r == 0 && j->is_known && memcmp(row, hash, sizeof(hash)) != 0)
+		r = -EUCLEAN;
+	memcpy(row, hash, sizeof(hash));
+	/* What is kept goes to the disk meanwhile: the fsync that follows has less to wait for. */
+	if (!j->is_known)
+		(void)sync_file_range(j->to < 0 ? j->from : j->to, (off_t)at, (off_t)(end - at),
+			SYNC_FILE_RANGE_WRITE);
+	return r;
+}
 
-		r = take_piece(&c, at, MIN(at + IMAGE_PIECE, size), hash);
-		if (r == 0 && is_known && memcmp(row, hash, sizeof(hash)) != 0)
-			r = -EUCLEAN;
+static void do_pieces(const struct job *j)
+{
+	struct copy c = {.from = j->from, .to = j->to, .buf = xmalloc(CHUNK)};
+	struct work *w = j->work;
+	uint64_t at;
+	int r = 0;
+
+	while (r == 0 && !w->error && (at = atomic_fetch_add(&w->next, IMAGE_PIECE)) < j->size) {
+		r = do_piece(&c, j, at);
 		if (r == -EUCLEAN)
-			*ret_bad = (int)(at / IMAGE_PIECE);
-		memcpy(row, hash, sizeof(hash));
+			w->bad = (int)(at / IMAGE_PIECE);
+		if (r < 0)
+			w->error = r;
 	}
 	free(c.buf);
+}
+
+static size_t count_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (size_t)CPU_COUNT(&set);
+}
+
+/* This process is one of the workers, and the only one if no other can be started. */
+static int share_out(const struct job *j)
+{
+	size_t n = MIN(count_processors(), (size_t)MAX_WORKERS) - 1, n_begun = 0;
+	pid_t pids[MAX_WORKERS];
+	int pidfds[MAX_WORKERS];
+
+	for (int r; n_begun < n; n_begun++) {
+		r = helper_begin(&pids[n_begun], &pidfds[n_begun], NULL);
+		if (r < 0)
+			break;
+		if (r == 0) {
+			do_pieces(j);
+			_exit(0);
+		}
+	}
+	do_pieces(j);
+	for (size_t i = 0; i < n_begun; i++)
+		if (helper_end(pids[i], &pidfds[i]) != 0)
+			j->work->error = -EIO;
+	return j->work->error;
+}
+
+int image_copy_pieces(int from, int to, uint64_t size, uint8_t *table, bool is_known, int *ret_bad)
+{
+	size_t n_table = image_table_size(size), n = sizeof(struct work) + n_table;
+	struct work *w;
+	int r;
+
+	if (size % PAGE)
+		return -EINVAL;
+	w = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED)
+		return -errno;
+	memcpy(w->table, table, n_table);
+	r = share_out(&(struct job){from, to, size, is_known, w});
+	if (r == -EUCLEAN)
+		*ret_bad = w->bad;
+	memcpy(table, w->table, n_table);
+	(void)munmap(w, n);
 	return r;
 }
