@@ -7,7 +7,9 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/quota.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "fd.h"
@@ -194,5 +196,23 @@ bool file_is_local(const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (st.f_type == known[i])
 			return true;
+	return false;
+}
+
+bool file_has_quota(const char *dir)
+{
+	const struct {
+		unsigned cmd, id;
+	} owners[] = {{(unsigned)Q_GETQUOTA << SUBCMDSHIFT | USRQUOTA, getuid()},
+		{(unsigned)Q_GETQUOTA << SUBCMDSHIFT | GRPQUOTA, getgid()}};
+	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; i < ARRAY_LEN(owners); i++) {
+		struct dqblk q = {0};
+
+		if (syscall(SYS_quotactl_fd, fd, owners[i].cmd, owners[i].id, &q) == 0 &&
+			(q.dqb_bhardlimit || q.dqb_bsoftlimit))
+			return true;
+	}
 	return false;
 }

@@ -54,3 +54,5 @@ int file_lock(const char *path, unsigned wait_ms, struct err *err) MUST_CHECK;
 bool file_is_locked(const char *path);
 /* Whether it is on a file system that does not wait for a server. */
 bool file_is_local(const char *path);
+/* Whether the file system of this directory limits the blocks of the process's user or group. */
+bool file_has_quota(const char *dir);

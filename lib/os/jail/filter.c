@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/quota.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -40,6 +41,9 @@
 	{                                                                 \
 		SCMP_A1(SCMP_CMP_EQ, level), SCMP_A2(SCMP_CMP_EQ, option) \
 	}
+
+/* QCMD, whose shift is of a signed number */
+#define QUOTA_OF(type) ((uint32_t)Q_GETQUOTA << SUBCMDSHIFT | (type))
 
 /* Calls that are allowed only with certain arguments: one row, one allowed form. */
 static const struct cond {
@@ -119,6 +123,8 @@ static const struct cond {
 	{"statx/named", {SCMP_A2(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0)}, 1},
 	{"ioctl/notify", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, SECCOMP_IOC_MAGIC << 8)}, 1},
 	{"setpriority/own", {SCMP_A0(SCMP_CMP_EQ, PRIO_PROCESS), SCMP_A1(SCMP_CMP_EQ, 0)}, 2},
+	{"quotactl_fd/user", {SCMP_A1(SCMP_CMP_EQ, QUOTA_OF(USRQUOTA))}, 1},
+	{"quotactl_fd/group", {SCMP_A1(SCMP_CMP_EQ, QUOTA_OF(GRPQUOTA))}, 1},
 	{"prlimit64/ask", {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}, 2},
 };
 

@@ -411,6 +411,7 @@ static const struct jail_group keeper_start[] = {
 		"open openat access faccessat faccessat2 stat lstat fstat newfstatat statx statfs "
 		"fstatfs getdents64 readlink readlinkat mkdir mkdirat rmdir unlink unlinkat rename "
 		"renameat renameat2 link linkat fchmod flock umask"},
+	{"quotas of the user", "quotactl_fd/user quotactl_fd/group"},
 	{"file content",
 		"pread64 pwrite64 preadv pwritev lseek fsync fdatasync ftruncate fallocate "
 		"fadvise64 copy_file_range sync_file_range sendfile memfd_create"},

@@ -13,6 +13,7 @@
 #include "args.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/fs/file.h"
 #include "lib/base/mem.h"
 #include "lib/os/worker/worker.h"
 
@@ -42,6 +43,19 @@ static int new_memfd(uint64_t bytes, struct err *err)
 int vmm_memory_new(uint64_t bytes, const char *dir, struct err *err)
 {
 	return dir ? new_file(bytes, dir, err) : new_memfd(bytes, err);
+}
+
+int vmm_memory_check(const char *dir, struct err *err)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (!file_is_local(dir))
+		return err_set(err, -ENOTSUP, "%s is not on a local file system", dir);
+	if (file_has_quota(dir))
+		return err_set(
+			err, -EDQUOT, "the file system of %s has a quota for this user", dir);
+	fd = new_file(0, dir, err);
+	return MIN(fd, 0);
 }
 
 int vmm_memory_fd(const struct vmm *v)

@@ -111,6 +111,9 @@ struct vmm;
  * sparse file without a name there, which image_save_begin may give one. Its pages can leave the
  * host's memory; a page that finds no space on the disk kills the processes that touch it. */
 int vmm_memory_new(uint64_t bytes, const char *dir, struct err *err) MUST_CHECK;
+/* Whether a file for it is possible in this directory: not if it can wait for a server or has no
+ * space that the free space does not show (a quota), since that kills the processes. */
+int vmm_memory_check(const char *dir, struct err *err) MUST_CHECK;
 /* The same of a machine; it stays the machine's. */
 int vmm_memory_fd(const struct vmm *vmm);
 

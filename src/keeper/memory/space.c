@@ -181,21 +181,6 @@ void space_on_timer(struct keeper *k)
 		machine_on_qmp(k); /* sets its timer */
 }
 
-/* overlayfs before Linux 6.3 has no files without a name. */
-static int try_memory(const struct keeper *k, struct err *err)
-{
-	int fd;
-
-	if (!file_is_local(k->dir))
-		return err_set(err, -ENOTSUP, "the state directory is not on a local file system");
-	fd = space_check(k, k->spec.memory, err);
-	if (fd == 0)
-		fd = vmm_memory_new(k->spec.memory, k->dir, err);
-	if (fd >= 0)
-		close(fd);
-	return MIN(fd, 0);
-}
-
 void space_place_memory(struct keeper *k)
 {
 	AUTO_SETTINGS struct settings s = {0};
@@ -210,7 +195,9 @@ void space_place_memory(struct keeper *k)
 		strcmp(settings_get(&s, SETTINGS_VM_MEMORY_BACKING), "file") != 0)
 		return;
 	k->memory_dir = k->dir; /* space_check uses it */
-	r = try_memory(k, &err);
+	r = vmm_memory_check(k->dir, &err);
+	if (r == 0)
+		r = space_check(k, k->spec.memory, &err);
 	if (r == 0)
 		return;
 	log_warn("the memory of the VM is a memfd: %s", err_text(&err, r));

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/fs/dir.h"
-#include "lib/base/fs/fd.h"
 #include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
@@ -16,22 +13,7 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/vm/vmm/image/image.h"
 
-#define TEST_MEMORY 4096
-
 /* ---- the memory of a sandbox ---- */
-
-/* As the keeper does it (src/keeper/memory/space.c). */
-static int try_file(const char *dir, struct err *err)
-{
-	int fd;
-
-	if (!file_is_local(dir))
-		return err_set(err, -ENOTSUP, "%s is not on a local file system", dir);
-	fd = vmm_memory_new(TEST_MEMORY, dir, err);
-	if (fd >= 0)
-		close(fd);
-	return MIN(fd, 0);
-}
 
 void check_memory(struct check *c)
 {
@@ -47,7 +29,7 @@ void check_memory(struct check *c)
 		check_detail(c, "the host writes guest memory to a disk only if it has swap");
 		return;
 	}
-	if (check_free_bytes(dir, &bytes) < 0 || try_file(dir, &err) < 0) {
+	if (check_free_bytes(dir, &bytes) < 0 || vmm_memory_check(dir, &err) < 0) {
 		check_set(
 			c, CHECK_WARN, "in memory of the host: the state directory cannot hold it");
 		check_detail(c, "%s", err.text);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/quota.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -325,6 +326,11 @@ static void no_broker_leaves_its_place(const struct filter *f)
 }
 
 /* What a broker may do with arguments of 0; all else is EPERM, clone3 is ENOSYS. */
+static uint32_t judge_quota(const struct filter *f, unsigned command, unsigned type)
+{
+	return judge_call(f, SYS_quotactl_fd, 1, command << SUBCMDSHIFT | type);
+}
+
 static void the_keeper_has_exactly_these_calls(void **state)
 {
 	const char *calls = "read write open close stat fstat lstat poll lseek mmap "
@@ -354,6 +360,10 @@ static void the_keeper_has_exactly_these_calls(void **state)
 	print_allowed(&f, seen, sizeof(seen));
 	assert_string_equal(seen, calls);
 	assert_int_equal(judge_call(&f, SYS_socket, 0, AF_UNIX), NO);
+	assert_int_equal(judge_quota(&f, Q_GETQUOTA, USRQUOTA), YES);
+	assert_int_equal(judge_quota(&f, Q_GETQUOTA, GRPQUOTA), YES);
+	assert_int_equal(judge_quota(&f, Q_SETQUOTA, USRQUOTA), NO);
+	assert_int_equal(judge_quota(&f, Q_SYNC, USRQUOTA), NO);
 	no_broker_leaves_its_place(&f);
 	filter_done(&f);
 }
