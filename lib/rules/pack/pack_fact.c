@@ -2,8 +2,8 @@
 #include "pack_fact.h"
 
 #include <strings.h>
-#include "lib/base/hex.h"
 #include "lib/base/json/jtext.h"
+#include "lib/rules/effect/effect_query.h"
 
 static struct slice cut_until(struct slice *rest, uint8_t sign)
 {
@@ -13,31 +13,6 @@ static struct slice cut_until(struct slice *rest, uint8_t sign)
 
 	*rest = end ? slice_of(end + 1, rest->n - n - 1) : slice_of(NULL, 0);
 	return word;
-}
-
-/* Escapes undone; a plus sign is a blank. */
-static enum pack_fact decode_field(struct slice raw, uint8_t buf[PACK_MAX_VALUE], struct slice *ret)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < raw.n; i++) {
-		int c = raw.p[i] == '+' ? ' ' : raw.p[i];
-
-		if (c == '%') {
-			int hi = i + 2 < raw.n ? hex_digit(raw.p[i + 1]) : -1;
-			int lo = i + 2 < raw.n ? hex_digit(raw.p[i + 2]) : -1;
-
-			if (hi < 0 || lo < 0)
-				return PACK_UNKNOWN;
-			c = hi << 4 | lo;
-			i += 2;
-		}
-		if (n == PACK_MAX_VALUE)
-			return PACK_UNKNOWN;
-		buf[n++] = (uint8_t)c;
-	}
-	*ret = slice_of(buf, n);
-	return PACK_KNOWN;
 }
 
 bool pack_fact_next_name(struct slice *query, struct slice *ret)
@@ -60,46 +35,20 @@ bool pack_fact_is_name(struct slice written, const char *lower)
 	struct slice name;
 	size_t n = strlen(lower);
 
-	if (decode_field(written, buf, &name) != PACK_KNOWN || name.n < n)
+	if (effect_query_decode(written, buf, &name) != EFFECT_KNOWN || name.n < n)
 		return false;
 	return strncasecmp((const char *)name.p, lower, n) == 0 &&
 	       (name.n == n || name.p[n] == '[' || name.p[n] == '\0');
 }
 
-/* A server that takes a name in any case may take this one: an ASCII letter in the other case, or
- * a character beyond ASCII, since two of those are letters in another case (U+017F, U+212A). */
-static bool is_other_case(struct slice name, struct slice at)
-{
-	for (size_t i = 0; i < name.n; i++)
-		if (name.p[i] >= 0x80)
-			return true;
-	return name.n == at.n && !slice_eq(name, at) &&
-	       strncasecmp((const char *)name.p, (const char *)at.p, at.n) == 0;
-}
-
 static enum pack_fact find_query(
 	struct slice query, struct slice at, uint8_t buf[PACK_MAX_VALUE], struct slice *ret)
 {
-	enum pack_fact found = PACK_ABSENT;
+	static const enum pack_fact facts[] = {[EFFECT_ABSENT] = PACK_ABSENT,
+		[EFFECT_KNOWN] = PACK_KNOWN,
+		[EFFECT_UNKNOWN] = PACK_UNKNOWN};
 
-	if (query.n && memchr(query.p, ';', query.n))
-		return PACK_UNKNOWN;
-	while (query.n) {
-		struct slice field = cut_until(&query, '&'), name = cut_until(&field, '=');
-
-		/* id[]=1 and i%64=1 may be the field id */
-		if (name.n && (memchr(name.p, '%', name.n) || memchr(name.p, '[', name.n) ||
-				      memchr(name.p, '+', name.n)))
-			return PACK_UNKNOWN;
-		if (is_other_case(name, at))
-			return PACK_UNKNOWN;
-		if (!slice_eq(name, at))
-			continue;
-		if (found != PACK_ABSENT)
-			return PACK_UNKNOWN;
-		found = decode_field(field, buf, ret);
-	}
-	return found;
+	return facts[effect_query_find(query, at, buf, ret)];
 }
 
 static enum pack_fact find_header(
@@ -151,7 +100,7 @@ static enum pack_fact find_member(struct slice text, struct slice key, struct jt
 		if (n < 0)
 			return PACK_UNKNOWN;
 		/* Go's decoder takes a name in any case */
-		if (is_other_case(slice_of(buf, (size_t)n), key))
+		if (effect_query_is_other_case(slice_of(buf, (size_t)n), key))
 			return PACK_UNKNOWN;
 		if (!slice_eq(slice_of(buf, (size_t)n), key))
 			continue;
