@@ -50,6 +50,9 @@ static int take_frame(struct conf *c, struct slice line, struct err *err)
 		return err_set(err, -EINVAL, "unexpected text after 'end'");
 	if (c->where == CONF_BEFORE) {
 		c->where = CONF_INSIDE;
+		c->is_second = c->form->second && slice_eq_str(line, c->form->second);
+		if (c->is_second)
+			return 0;
 		return slice_eq_str(line, c->form->first)
 			       ? 0
 			       : err_set(err, -EINVAL, "%s must begin with the line '%s'",

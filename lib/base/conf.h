@@ -19,8 +19,9 @@
 
 /* One kind of file. */
 struct conf_form {
-	const char *what;  /* "an agent" */
-	const char *first; /* "agent 1" */
+	const char *what;   /* "an agent" */
+	const char *first;  /* "agent 1" */
+	const char *second; /* another first line, of a later form; NULL: none */
 	size_t max_bytes;
 	size_t max_line;     /* with its newline */
 	bool has_inner_hash; /* '#' begins a comment only at the start of a line */
@@ -31,6 +32,7 @@ struct conf {
 	const char *name; /* of the file */
 	struct slice rest;
 	struct slice comment; /* of the newest line, without '#' and blanks; empty: none */
+	bool is_second;	      /* the file begins with form->second */
 	unsigned line;	      /* number of the newest line, from 1 */
 	enum { CONF_BEFORE, CONF_INSIDE, CONF_BEHIND } where;
 };

@@ -78,7 +78,7 @@ def test_no_policy_allows_nothing_and_cannot_be_changed(d):
 @pytest.mark.parametrize("text",
                          ["", "policy 1\nallow network a.example\n",
                           "policy 1\nallow network a.example\nen",
-                                  "policy 2\nend\n", "\0", "policy 1\nallow network *\nend\n"])
+                                  "policy 3\nend\n", "\0", "policy 1\nallow network *\nend\n"])
 def test_a_broken_file_allows_nothing_and_is_not_touched(d, text):
     (d.state / "policy").write_text(text)
     p = policy(d)

@@ -43,7 +43,7 @@ HOLES += [
     Hole("net-own", "lib/rules/policy/locals.c",
          "\tif (class != ADDR_LOOPBACK && find_locals(l, a, true)) {\n", "\tif (false) {\n"),
     Hole("net-deny-two-ports", "lib/rules/policy/rule.c",
-         "netrule_get_ports(net, rule->effect == RULE_DENY, ret)",
+         "netrule_get_ports(net, rule->effect != RULE_ALLOW, ret)",
          "netrule_get_ports(net, false, ret)"),
     Hole("net-no-extra-ca", "src/keeper/credential/trust.c", ".extra_pem = k->trust->extra,",
          ".extra_pem = NULL,"),

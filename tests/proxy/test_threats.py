@@ -277,7 +277,7 @@ def test_sandbox_runtime_plain_http_was_not_filtered(world):
 @pytest.mark.parametrize("text",
                          ["", "policy 1\n", "policy 1\nend", "policy 1\nallow network **\n",
                           "policy 1\nallow netwrok **\nend\n",
-                                  "policy 2\nallow network **\nend\n", "\0"])
+                                  "policy 3\nallow network **\nend\n", "\0"])
 def test_sandbox_runtime_an_empty_list_allowed_everything(text):
     """Empty, cut off or broken: everything is denied."""
     with rig.Listener(0, rig.http_ok, "127.0.0.1") as listener:

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "glob.h"
 #include "lib/base/mem.h"
+#include "lib/rules/effect/effect_terms.h"
 
 static struct slice tail_netrule(struct slice s, size_t n)
 {
@@ -234,9 +235,107 @@ int netrule_parse(struct slice text, struct netrule *ret, struct err *err)
 	return r;
 }
 
+/* ---- requests ---- */
+
+/* Where the host ends: at the first slash that is not in brackets. */
+static size_t host_end(struct slice s)
+{
+	const uint8_t *close = s.n && s.p[0] == '[' ? memchr(s.p, ']', s.n) : NULL;
+	size_t i = close ? (size_t)(close - s.p) : 0;
+
+	while (i < s.n && s.p[i] != '/')
+		i++;
+	return i;
+}
+
+static int take_pattern(
+	enum effect_kind kind, struct slice pattern, struct netrule *ret, struct err *err)
+{
+	int r = effect_pattern_check(kind, pattern, err);
+
+	if (r < 0)
+		return r;
+	ret->path = xstrndup((const char *)pattern.p, pattern.n);
+	return 0;
+}
+
+/* The name of a pack: lower-case letters, digits and hyphens. */
+static int take_service(struct slice text, struct netrule *ret, struct err *err)
+{
+	bool good = text.n > 0 && text.n <= NETRULE_MAX_SERVICE;
+
+	for (size_t i = 0; i < text.n; i++)
+		good = good && ((text.p[i] >= 'a' && text.p[i] <= 'z') || text.p[i] == '-' ||
+				       (text.p[i] >= '0' && text.p[i] <= '9'));
+	if (!good && !slice_eq_str(text, "**"))
+		return err_set(err, -EINVAL, "expected the name of a service, or '**'");
+	ret->form = NETRULE_NO_HOST;
+	ret->path = xstrndup((const char *)text.p, text.n);
+	return 0;
+}
+
+/* One address, not a network: a request has one host. */
+static int take_request_host(struct slice host, struct netrule *ret, struct err *err)
+{
+	int r = netrule_parse(host, ret, err);
+
+	if (r == 0 && ret->form == NETRULE_ADDR && ret->net.prefix != ret->net.addr.n * 8)
+		r = err_set(err, -EINVAL,
+			"a network: a rule about requests names a host or one address");
+	return r;
+}
+
+static int check_repo(struct slice repo, struct err *err)
+{
+	static const char end[] = ".git";
+	size_t n = sizeof(end) - 1;
+
+	if (repo.n > n && memcmp(repo.p + repo.n - n, end, n) == 0)
+		return err_set(err, -EINVAL, "the name of a repository is without '.git'");
+	return 0;
+}
+
+static int parse_target(
+	enum effect_kind kind, struct slice text, struct netrule *ret, struct err *err)
+{
+	size_t at = host_end(text);
+	struct slice path = tail_netrule(text, at);
+	int r;
+
+	if (kind == EFFECT_API)
+		return take_service(text, ret, err);
+	if (slice_eq_str(text, "**"))
+		path = slice_from_str("/**");
+	else if (path.n == 0)
+		return err_set(err, -EINVAL, "missing %s: for all of them use %.*s/**",
+			kind == EFFECT_HTTP ? "path" : "repository", (int)MIN(text.n, (size_t)60),
+			text.n ? (const char *)text.p : "");
+	r = take_request_host(slice_of(text.p, at), ret, err);
+	if (r == 0 && kind == EFFECT_GIT)
+		path = tail_netrule(path, 1);
+	if (r == 0 && kind == EFFECT_GIT)
+		r = check_repo(path, err);
+	return r < 0 ? r : take_pattern(kind, path, ret, err);
+}
+
+int netrule_parse_target(
+	enum effect_kind kind, struct slice text, struct netrule *ret, struct err *err)
+{
+	struct netrule nr = {0};
+	int r = text.n < NETRULE_MAX_TEXT ? parse_target(kind, text, &nr, err)
+					  : err_set(err, -EINVAL, "longer than 1199 bytes");
+
+	if (r < 0)
+		netrule_done(&nr);
+	else
+		*ret = nr;
+	return r;
+}
+
 void netrule_done(struct netrule *nr)
 {
 	free(nr->name);
+	free(nr->path);
 	*nr = (struct netrule){0};
 }
 
@@ -261,6 +360,8 @@ void netrule_print(const struct netrule *nr, char *buf)
 		print_addr(nr, buf);
 	else if (nr->form == NETRULE_EVERY)
 		(void)snprintf(buf, NETRULE_MAX_TEXT, "**");
+	else if (nr->form == NETRULE_NO_HOST)
+		buf[0] = '\0';
 	else
 		(void)snprintf(buf, NETRULE_MAX_TEXT, "%s%s", nr->deep ? "**." : "", nr->name);
 	n = strlen(buf);
@@ -269,6 +370,10 @@ void netrule_print(const struct netrule *nr, char *buf)
 	n = strlen(buf);
 	if (nr->ports.hi != nr->ports.lo)
 		(void)snprintf(buf + n, NETRULE_MAX_TEXT - n, "-%u", nr->ports.hi);
+	n = strlen(buf);
+	if (nr->path)
+		(void)snprintf(buf + n, NETRULE_MAX_TEXT - n, "%s%s",
+			nr->path[0] == '/' || nr->form == NETRULE_NO_HOST ? "" : "/", nr->path);
 }
 
 size_t netrule_get_ports(const struct netrule *nr, bool every, struct netrule_ports *ret)
@@ -314,12 +419,26 @@ static bool names_may_meet(const struct netrule *a, const struct netrule *b)
 	return a->deep == b->deep;
 }
 
+/* What is written out at the beginning of both must agree. */
+static bool paths_may_meet(const char *a, const char *b)
+{
+	while (*a && *a == *b && *a != '*') {
+		a++;
+		b++;
+	}
+	return *a == *b || *a == '*' || *b == '*';
+}
+
 bool netrule_may_meet(const struct netrule *a, const struct netrule *b)
 {
+	if (a->path && b->path && !paths_may_meet(a->path, b->path))
+		return false;
 	if (a->form == NETRULE_EVERY || b->form == NETRULE_EVERY)
 		return true;
 	if (a->form != b->form)
 		return false;
+	if (a->form == NETRULE_NO_HOST)
+		return true;
 	if (a->form == NETRULE_ADDR)
 		return addr_net_covers(&a->net, &b->net) || addr_net_covers(&b->net, &a->net);
 	return names_may_meet(a, b);

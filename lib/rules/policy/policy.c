@@ -8,19 +8,13 @@
 
 #define DAMAGED "the compiled rules are damaged"
 
-/* The rule that decides, and where it is. */
-struct hit {
-	const struct table *table;
-	const struct table_rule *rule; /* NULL: none */
-};
-
 /* One operation on its way through the tables; `see` is called for each list that speaks of it. */
 struct scan {
 	const struct policy *p;
 	const struct table *t; /* the part that is searched; NULL: none yet */
 	const struct policy_op *op;
 	void (*see)(struct scan *scan, const struct span *span, size_t n, bool may_allow);
-	struct hit deny, allow;
+	struct policy_hit deny, allow;
 	bool has_port;
 	bool is_here;	 /* the name is this host's: patterns do not allow it */
 	bool is_mute;	 /* allow rules of this part do not count */
@@ -44,19 +38,22 @@ static const struct span *find_span(const struct span *span, size_t n, uint16_t 
 	return NULL;
 }
 
-/* The rule of a span's number, unless it has expired: then all rules that it represents have. */
-static struct hit live_rule(struct scan *scan, uint32_t number)
+const struct table_rule *policy_live_rule(
+	const struct table *t, uint32_t number, uint64_t now_ms, bool *ret_damaged)
 {
 	uint32_t i = (number & ~POLICY_ENDS) - 1;
-	struct hit hit = {.table = scan->t};
 
-	if (!table_has(scan->t, TABLE_RULES, i, 1)) {
-		scan->is_damaged = true;
-		return hit;
+	if (!table_has(t, TABLE_RULES, i, 1)) {
+		*ret_damaged = true;
+		return NULL;
 	}
-	if (!(number & POLICY_ENDS) || scan->op->now_ms < scan->t->rule[i].until_ms)
-		hit.rule = &scan->t->rule[i];
-	return hit;
+	return !(number & POLICY_ENDS) || now_ms < t->rule[i].until_ms ? &t->rule[i] : NULL;
+}
+
+static struct policy_hit live_rule(struct scan *scan, uint32_t number)
+{
+	return (struct policy_hit){.table = scan->t,
+		.rule = policy_live_rule(scan->t, number, scan->op->now_ms, &scan->is_damaged)};
 }
 
 static void weigh_policy(struct scan *scan, const struct span *span, size_t n, bool may_allow)
@@ -79,11 +76,8 @@ static void see_spans(struct scan *scan, const struct spans *spans, bool may_all
 		scan->see(scan, scan->t->span + spans->first, spans->n, may_allow);
 }
 
-/* Whether the labels of `left`, from its end, are the pattern's; `**.` requires one more. */
-static bool glob_fits(const struct table *t, const struct glob *g, struct slice left)
+bool policy_glob_fits(struct slice pattern, bool deep, struct slice left)
 {
-	struct slice pattern = slice_of(t->text + g->text, g->n);
-
 	for (;;) {
 		size_t i = pattern.n, j = left.n;
 
@@ -95,7 +89,7 @@ static bool glob_fits(const struct table *t, const struct glob *g, struct slice 
 			    slice_of(left.p + j, left.n - j)))
 			return false;
 		if (i == 0)
-			return g->deep ? j > 0 : j == 0;
+			return deep ? j > 0 : j == 0;
 		if (j == 0)
 			return false;
 		pattern.n = i - 1;
@@ -114,7 +108,8 @@ static void see_globs(struct scan *scan, const struct node *node, size_t at)
 
 		if (!table_has(scan->t, TABLE_TEXT, g->text, g->n))
 			scan->is_damaged = true;
-		else if (glob_fits(scan->t, g, slice_of(scan->op->host->name, at - 1)))
+		else if (policy_glob_fits(slice_of(scan->t->text + g->text, g->n), g->deep,
+				 slice_of(scan->op->host->name, at - 1)))
 			see_spans(scan, &g->spans, !scan->is_here);
 	}
 }
@@ -337,7 +332,7 @@ static bool can_decide(const struct policy *p, struct policy_decision *ret)
 	return p && !p->fault;
 }
 
-static void name_rule(struct hit hit, struct policy_decision *ret)
+void policy_name_rule(struct policy_hit hit, struct policy_decision *ret)
 {
 	const struct table_rule *rule = hit.rule;
 	const char *text = hit.table->text + rule->text;
@@ -366,10 +361,10 @@ static void conclude_policy(const struct scan *scan, const struct addr *special,
 		ret->why = POLICY_FAULT;
 		ret->fault = DAMAGED;
 	} else if (scan->deny.rule) {
-		name_rule(scan->deny, ret);
+		policy_name_rule(scan->deny, ret);
 	} else if (scan->allow.rule) {
 		ret->allowed = true;
-		name_rule(scan->allow, ret);
+		policy_name_rule(scan->allow, ret);
 	} else if (special) {
 		ret->why = POLICY_SPECIAL;
 		ret->addr = *special;

@@ -41,11 +41,12 @@ struct policy_op {
 
 enum policy_why {
 	POLICY_NO_POLICY,
-	POLICY_FAULT,	/* the policy could not be read */
-	POLICY_NO_RULE, /* no rule speaks of it */
-	POLICY_SPECIAL, /* an address of addr_class, which a rule must name */
-	POLICY_RULE,	/* decided by the rule */
-	POLICY_PUBLIC,	/* of a connected address: nothing speaks against it */
+	POLICY_FAULT,	  /* the policy could not be read */
+	POLICY_NO_RULE,	  /* no rule speaks of it */
+	POLICY_SPECIAL,	  /* an address of addr_class, which a rule must name */
+	POLICY_RULE,	  /* decided by the rule */
+	POLICY_PUBLIC,	  /* of a connected address: nothing speaks against it */
+	POLICY_UNCOVERED, /* of a request to a governed host: no rule covers an effect */
 };
 
 /* A rule as a table has it. */

@@ -38,8 +38,7 @@ struct build {
 	struct span_list name_spans; /* move into the records */
 	struct draft *draft;
 	size_t n_drafts, max_drafts;
-	char *text;
-	size_t n_text, max_text;
+	struct table_words words;
 	struct glob *glob;
 	size_t n_globs, max_globs;
 	struct net_list v4, v6;
@@ -260,15 +259,15 @@ static struct spans add_spans(struct span_list *list, const struct entry *e, siz
 
 /* ---- names ---- */
 
-static uint32_t add_text(struct build *b, struct slice s)
+uint32_t table_words_add(struct table_words *words, struct slice s)
 {
-	size_t at = b->n_text;
+	size_t at = words->n;
 
-	while (at + s.n > b->max_text)
-		b->text = grow_compile(b->text, b->max_text, &b->max_text, 1);
+	while (at + s.n > words->max)
+		words->text = grow_compile(words->text, words->max, &words->max, 1);
 	if (s.n)
-		memcpy(b->text + at, s.p, s.n);
-	b->n_text += s.n;
+		memcpy(words->text + at, s.p, s.n);
+	words->n += s.n;
 	return (uint32_t)at;
 }
 
@@ -295,11 +294,11 @@ static int add_glob(
 			"line %u: more than %d patterns in front of '%.253s': use '*.' or '**.'",
 			e->rule->line, POLICY_MAX_GLOBS, e->net->name + e->net->n_glob);
 	b->glob = grow_compile(b->glob, b->n_globs, &b->max_globs, sizeof(*b->glob));
-	b->glob[b->n_globs++] =
-		(struct glob){.text = add_text(b, slice_of(e->net->name, e->net->n_glob - 1u)),
-			.n = (uint8_t)(e->net->n_glob - 1),
-			.deep = e->net->deep,
-			.spans = add_spans(&b->spans, e, n)};
+	b->glob[b->n_globs++] = (struct glob){
+		.text = table_words_add(&b->words, slice_of(e->net->name, e->net->n_glob - 1u)),
+		.n = (uint8_t)(e->net->n_glob - 1),
+		.deep = e->net->deep,
+		.spans = add_spans(&b->spans, e, n)};
 	node->n_globs++;
 	return 0;
 }
@@ -442,12 +441,12 @@ static void add_rules(struct build *b, const struct table_wish *wish)
 
 	for (size_t i = 0; i < wish->n; i++) {
 		const struct rule *rule = &wish->rules->rule[wish->pick[i]];
-		AUTO_FREE char *resources = rule_print_resources(rule);
+		AUTO_FREE char *resources = rule_print_what(rule);
 		struct slice id = slice_from_str(rule->id ? rule->id : ""),
 			     text = slice_from_str(resources);
 
 		list[i] = (struct table_rule){.until_ms = rule->until_ms,
-			.text = add_text(b, id),
+			.text = table_words_add(&b->words, id),
 			.index = wish->pick[i],
 			.group = (uint32_t)rule->group,
 			.n_id = (uint8_t)id.n,
@@ -455,7 +454,7 @@ static void add_rules(struct build *b, const struct table_wish *wish)
 			.effect = (uint8_t)rule->effect & 3,
 			.kind = (uint8_t)rule->kind & 31,
 			.is_own = rule->sandbox != NULL};
-		(void)add_text(b, text);
+		(void)table_words_add(&b->words, text);
 	}
 	give_section(b, TABLE_RULES, list, wish->n);
 }
@@ -488,10 +487,12 @@ int policy_compile(const struct table_wish *wish, struct table_draft *ret, struc
 	}
 	if (r == 0)
 		r = write_records(&b, err);
+	if (r == 0)
+		r = policy_compile_requests(wish, &b.words, ret, err);
 	add_rules(&b, wish);
 	give_section(&b, TABLE_SPANS, b.spans.span, b.spans.n);
 	give_section(&b, TABLE_GLOBS, b.glob, b.n_globs);
-	give_section(&b, TABLE_TEXT, b.text, b.n_text);
+	give_section(&b, TABLE_TEXT, b.words.text, b.words.n);
 	give_nets(&b, &b.v4, TABLE_V4_KEYS, TABLE_V4_NETS, TABLE_V4_DOORS);
 	give_nets(&b, &b.v6, TABLE_V6_KEYS, TABLE_V6_NETS, TABLE_V6_DOORS);
 	free(b.draft);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include "lib/base/mem.h"
+#include "policy_request.h"
 
 #define MAX_SHOWN (size_t)300 /* bytes of the resources */
 
@@ -25,6 +26,31 @@ static void explain_rule(const struct policy_decision *d, const char *what, char
 		rule_effect_name(rule->effect), rule_kind_name(rule->kind),
 		(int)MIN(rule->resources.n, MAX_SHOWN), (const char *)rule->resources.p,
 		rule->resources.n > MAX_SHOWN ? "..." : "", what);
+}
+
+void policy_explain_request(
+	const struct policy_request *req, const struct policy_outcome *out, char *buf, size_t size)
+{
+	static const char *const words[] = {[POLICY_DENIES] = "denied",
+		[POLICY_ALLOWS] = "allowed",
+		[POLICY_ASKS] = "approval required"};
+	char text[EFFECT_MAX_TEXT + 1] = "";
+	const struct policy_rule *rule = &out->by.rule;
+
+	if (out->has_effect)
+		(void)effect_print(&req->list[out->description].effect[out->effect], text);
+	if (!out->has_effect && out->by.why != POLICY_UNCOVERED)
+		policy_explain(&req->op, &out->by, buf, size);
+	else if (out->by.why != POLICY_RULE)
+		(void)snprintf(buf, size,
+			"denied: rules about requests apply to %s, and none of them permits %s",
+			req->op.host->name, text[0] ? text : "the request");
+	else
+		(void)snprintf(buf, size, "%s: rule \"%.*s\" (%s %s %.*s%s) matched %s",
+			words[out->verdict], (int)rule->id.n, (const char *)rule->id.p,
+			rule_effect_name(rule->effect), rule_kind_name(rule->kind),
+			(int)MIN(rule->resources.n, MAX_SHOWN), (const char *)rule->resources.p,
+			rule->resources.n > MAX_SHOWN ? "..." : "", text);
 }
 
 static void explain_special(
@@ -64,6 +90,9 @@ void policy_explain(
 		break;
 	case POLICY_RULE:
 		explain_rule(d, what, buf, size);
+		break;
+	case POLICY_UNCOVERED:
+		(void)snprintf(buf, size, "no rule covers an effect of the request: op(%s)", what);
 		break;
 	case POLICY_PUBLIC:
 		(void)snprintf(buf, size, "allowed: the address is public: op(%s)", what);

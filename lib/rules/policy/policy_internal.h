@@ -13,7 +13,7 @@
 #endif
 
 #define TABLE_MAGIC "sbxrules"
-#define TABLE_FORMAT 1
+#define TABLE_FORMAT 2
 #define TABLE_MAX_BUILD 64
 #define TABLE_SEALS (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
 #define TABLE_ALIGN 64 /* of each section */
@@ -85,6 +85,52 @@ struct table_rule {
 static_assert(sizeof(struct table_rule) == 24, "100,000 of them are a part of each policy");
 static_assert(RULE_MAX_WORD <= UINT8_MAX && RULE_MAX_LIST <= UINT16_MAX, "their lengths fit");
 
+/* ---- rules about requests ---- */
+
+/* The labels in front of a group's literal end, and the ports. */
+struct host_spec {
+	uint32_t text; /* in table.text, without the dot after it */
+	uint16_t lo, hi;
+	uint8_t n_glob;
+	uint8_t deep, is_every;
+	uint8_t unused;
+};
+
+/* A literal end of hosts, an address, or a service: of one kind of effects. */
+struct req_group {
+	uint32_t name;
+	uint32_t place, n_places;
+	uint32_t host, n_hosts;
+	uint8_t n_name, kind;
+	uint16_t unused;
+};
+
+/* A host that rules of the group name: the rule that lives longest, and the allow that does. */
+struct req_host {
+	struct host_spec spec;
+	uint32_t any, allow; /* as in struct span */
+};
+
+/* The literal start of patterns, in lower case; those of a group are sorted. */
+struct req_place {
+	uint64_t front; /* the first bytes of the text: policy_front */
+	uint32_t text;
+	uint32_t parent; /* the longest other one that this one begins with, before it */
+	uint32_t row, n_rows;
+	uint16_t n;
+	uint16_t unused;
+};
+
+/* One resource of a rule, with one of its objects if it has any. */
+struct req_row {
+	struct host_spec spec;
+	uint32_t rule; /* as in struct span */
+	uint32_t pattern, terms;
+	uint16_t n_pattern, n_terms;
+};
+
+#define NO_PLACE UINT32_MAX
+
 enum table_section {
 	TABLE_SPANS,
 	TABLE_TEXT, /* of a fault: the reason */
@@ -98,6 +144,12 @@ enum table_section {
 	TABLE_V6_KEYS,
 	TABLE_V6_NETS,
 	TABLE_V6_DOORS,
+	TABLE_REQ_SLOTS, /* a power of two; the number of a group, from 1; 0: empty */
+	TABLE_REQ_GROUPS,
+	TABLE_REQ_HOSTS,
+	TABLE_REQ_PLACES,
+	TABLE_REQ_ROWS,
+	TABLE_REQ_HEADERS, /* names, each with a line feed behind it; bytes */
 	TABLE_N_SECTIONS,
 };
 
@@ -111,12 +163,13 @@ struct table_head {
 	uint32_t format;
 	uint32_t part;
 	char build[TABLE_MAX_BUILD];
-	uint64_t size;		       /* of the whole table */
-	uint8_t state;		       /* enum table_state */
-	uint8_t only;		       /* allow rules of the other part do not count */
-	uint8_t slot_bits, max_labels; /* of a literal end */
-	uint64_t has_labels[2];	       /* bit n: there is a literal end of n labels */
-	struct spans every;	       /* of `**` */
+	uint64_t size;			   /* of the whole table */
+	uint8_t state;			   /* enum table_state */
+	uint8_t only;			   /* allow rules of the other part do not count */
+	uint8_t slot_bits, max_labels;	   /* of a literal end */
+	uint64_t has_labels[2];		   /* bit n: there is a literal end of n labels */
+	uint64_t req_labels[EFFECT_KINDS]; /* bit n: a group of the kind has a name of n labels */
+	struct spans every;		   /* of `**` */
 	struct table_range section[TABLE_N_SECTIONS];
 };
 
@@ -141,6 +194,12 @@ struct table {
 	const uint32_t *slot;
 	const struct table_rule *rule;
 	struct nets v4, v6;
+	const uint32_t *req_slot;
+	const struct req_group *req_group;
+	const struct req_host *req_host;
+	const struct req_place *req_place;
+	const struct req_row *req_row;
+	const uint8_t *req_header;
 };
 
 #define POLICY_UNSET "no network policy is set: all traffic is denied"
@@ -165,6 +224,38 @@ static inline bool table_has(
 	return first <= all && n <= all - first;
 }
 
+/* Eight bytes as a number that has their order; a shorter text is filled with zeros. */
+static inline uint64_t policy_front(struct slice s)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < 8; i++)
+		v = v << 8 | (i < s.n ? s.p[i] : 0);
+	return v;
+}
+
+/* The bit of a name in req_labels. */
+static inline uint64_t policy_label_bit(size_t labels)
+{
+	return 1ull << (labels < 63 ? labels : 63);
+}
+
+/* ---- reading ---- */
+
+/* The rule that decides, and where it is. */
+struct policy_hit {
+	const struct table *table;
+	const struct table_rule *rule; /* NULL: none */
+};
+
+/* The rule of a span's number; NULL if it has expired: then all that it represents have. */
+const struct table_rule *policy_live_rule(
+	const struct table *t, uint32_t number, uint64_t now_ms, bool *ret_damaged);
+/* Whether the labels of `left`, from its end, are the pattern's; `deep` requires one more. */
+bool policy_glob_fits(struct slice pattern, bool deep, struct slice left);
+/* Sets the rule of the decision, or a fault. */
+void policy_name_rule(struct policy_hit hit, struct policy_decision *ret);
+
 /* The hash of a literal end grows from its last byte to its first. */
 #define POLICY_HASH_START 0xcbf29ce484222325ull
 
@@ -184,6 +275,17 @@ struct table_draft {
 	struct table_head head;
 	void *bytes[TABLE_N_SECTIONS];
 };
+
+/* Text of the table that is being made: a number of bytes, and where they are. */
+struct table_words {
+	char *text;
+	size_t n, max;
+};
+
+uint32_t table_words_add(struct table_words *words, struct slice s);
+/* The sections of rules about requests. */
+int policy_compile_requests(const struct table_wish *wish, struct table_words *words,
+	struct table_draft *ret, struct err *err) MUST_CHECK;
 
 /* Fills a draft from the rules of the wish, unless they cannot be compiled. */
 int policy_compile(

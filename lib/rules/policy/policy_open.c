@@ -93,6 +93,12 @@ static int view_table(struct table *t, enum policy_part part, struct err *err)
 	t->rule = section_at(t, TABLE_RULES);
 	t->v4 = nets_at(t, TABLE_V4_KEYS);
 	t->v6 = nets_at(t, TABLE_V6_KEYS);
+	t->req_slot = section_at(t, TABLE_REQ_SLOTS);
+	t->req_group = section_at(t, TABLE_REQ_GROUPS);
+	t->req_host = section_at(t, TABLE_REQ_HOSTS);
+	t->req_place = section_at(t, TABLE_REQ_PLACES);
+	t->req_row = section_at(t, TABLE_REQ_ROWS);
+	t->req_header = section_at(t, TABLE_REQ_HEADERS);
 	return 0;
 }
 

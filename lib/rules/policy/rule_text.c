@@ -93,6 +93,14 @@ char *rule_print_resources(const struct rule *rule)
 	return text ? text : xstrdup("");
 }
 
+char *rule_print_what(const struct rule *rule)
+{
+	AUTO_FREE char *resources = rule_print_resources(rule),
+		       *terms = effect_terms_print(&rule->terms, rule_request_kind(rule->kind));
+
+	return xasprintf("%s%s", resources, terms);
+}
+
 /* Replaces *line by a longer one, unless there is nothing to add. */
 static void add_text(char **line, const char *before, const char *s)
 {
@@ -113,12 +121,12 @@ static void add_time(char **line, const char *before, uint64_t ms)
 
 char *rule_print(const struct rule *rule, enum rule_print what)
 {
-	AUTO_FREE char *resources = rule_print_resources(rule);
+	AUTO_FREE char *body = rule_print_what(rule);
 	char *line = NULL;
 
 	add_text(&line, "", rule_effect_name(rule->effect));
 	add_text(&line, " ", rule_kind_name(rule->kind));
-	add_text(&line, " ", resources);
+	add_text(&line, " ", body);
 	add_text(&line, " for sandbox ", rule->sandbox);
 	add_time(&line, " until ", rule->until_ms);
 	if (what == RULE_PRINT_ALL) {

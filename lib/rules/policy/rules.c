@@ -84,6 +84,9 @@ static int take_rule(struct reader *rd, struct slice line, struct slice comment,
 
 	if (r < 0)
 		return r;
+	if (rule.kind != RULE_NETWORK && !rd->c.is_second)
+		return err_set(err, -EINVAL, "a rule of kind %s: the first line must be '%s'",
+			rule_kind_name(rule.kind), rd->c.form->second);
 	rule.group = rd->group;
 	rule.line = rd->c.line;
 	r = take_comment(comment, &rule.comment, err);
@@ -105,6 +108,7 @@ int rules_decode(struct slice text, const char *name, struct rules *ret, struct 
 {
 	static const struct conf_form form = {.what = "a policy",
 		.first = "policy 1",
+		.second = "policy 2",
 		.max_bytes = RULES_MAX_BYTES,
 		.max_line = RULE_MAX_LINE};
 	struct reader rd = {0};
@@ -148,6 +152,14 @@ static void write_group(FILE *f, const struct rules *rules, size_t group, enum r
 	}
 }
 
+bool rules_has_requests(const struct rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++)
+		if (rules->rule[i].kind != RULE_NETWORK)
+			return true;
+	return false;
+}
+
 char *rules_encode(const struct rules *rules, enum rule_print what)
 {
 	char *text = NULL;
@@ -156,7 +168,7 @@ char *rules_encode(const struct rules *rules, enum rule_print what)
 
 	if (!f)
 		abort();
-	(void)fprintf(f, "policy 1\n");
+	(void)fprintf(f, "policy %d\n", rules_has_requests(rules) ? 2 : 1);
 	for (size_t g = 0; g <= rules->n_groups; g++)
 		write_group(f, rules, g, what);
 	(void)fprintf(f, "\nend\n");

@@ -2,9 +2,11 @@
 /*
  * rules - the rules of a policy as a list, and as a text file that people review.
  *
- * How      rules_decode reads a whole file: `policy 1` first, `end` last, so that a truncated file
- *          is detected; between them rules, groups of rules and comments. rules_encode writes it:
- *          decoding that gives the same rules again, and encoding those the same bytes.
+ * How      rules_decode reads a whole file: `policy 1` or `policy 2` first, `end` last, so that a
+ *          truncated file is detected; between them rules, groups of rules and comments. Rules
+ *          about requests are in `policy 2` only. rules_encode writes `policy 2` if there is one,
+ *          else `policy 1`: decoding that gives the same rules again, and encoding those the same
+ *          bytes.
  * Trust    Text of the same user, or of a file that the user imports. The first fault stops it,
  *          with its line.
  * Owns     A struct rules owns its rules and groups; rules_done frees them.
@@ -35,6 +37,8 @@ struct rules {
 /* *ret must be all zero, and is so after an error. `name` is the file's name for messages. */
 int rules_decode(
 	struct slice text, const char *name, struct rules *ret, struct err *err) MUST_CHECK;
+/* Whether a rule is about requests: then the file is `policy 2`. */
+bool rules_has_requests(const struct rules *rules);
 /* On the heap. */
 char *rules_encode(const struct rules *rules, enum rule_print what);
 /* Moves the rule into the list; after an error (a limit) it still is the caller's. */

@@ -23,6 +23,12 @@ size_t table_width(enum table_section section)
 		[TABLE_V6_KEYS] = sizeof(addr_bits),
 		[TABLE_V6_NETS] = sizeof(struct net),
 		[TABLE_V6_DOORS] = sizeof(uint32_t),
+		[TABLE_REQ_SLOTS] = sizeof(uint32_t),
+		[TABLE_REQ_GROUPS] = sizeof(struct req_group),
+		[TABLE_REQ_HOSTS] = sizeof(struct req_host),
+		[TABLE_REQ_PLACES] = sizeof(struct req_place),
+		[TABLE_REQ_ROWS] = sizeof(struct req_row),
+		[TABLE_REQ_HEADERS] = 1,
 	};
 
 	return widths[section];

@@ -21,7 +21,8 @@ static json_t *text_or_null(const char *s)
 
 json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule)
 {
-	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN),
+		       *terms = effect_terms_print(&rule->terms, rule_request_kind(rule->kind));
 	json_t *o = json_object(), *list = json_array();
 
 	for (size_t i = 0; i < rule->n_net; i++) {
@@ -34,6 +35,8 @@ json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule)
 	json_object_set_new(o, "effect", json_string(rule_effect_name(rule->effect)));
 	json_object_set_new(o, "kind", json_string(rule_kind_name(rule->kind)));
 	json_object_set_new(o, "resources", list);
+	if (terms[0])
+		json_object_set_new(o, "options", api_text(terms + 1));
 	json_object_set_new(o, "sandbox", text_or_null(rule->sandbox));
 	json_object_set_new(o, "until", json_integer((json_int_t)rule->until_ms));
 	json_object_set_new(o, "created", json_integer((json_int_t)rule->created_ms));
@@ -106,6 +109,7 @@ static const char *why_name(enum policy_why why)
 		[POLICY_SPECIAL] = "special-address",
 		[POLICY_RULE] = "rule",
 		[POLICY_PUBLIC] = "public-address",
+		[POLICY_UNCOVERED] = "uncovered",
 	};
 
 	return names[why];

@@ -81,7 +81,7 @@ static void list_rule(struct listed *l, const struct rules *rules, const struct 
 		json_array_append_new(l->list, api_rule_to_json(rules, rule));
 }
 
-/* A deny: the allow rules that it limits. An allow: the deny rules that still win. */
+/* A deny: the rules that it limits. Others: the deny rules that still win. */
 static void add_conflicts(json_t *o, const struct rules *rules, const struct rule *rule)
 {
 	bool deny = rule->effect == RULE_DENY;
@@ -94,8 +94,8 @@ static void add_conflicts(json_t *o, const struct rules *rules, const struct rul
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct rule *other = &rules->rule[i];
 
-		if (other != cover && other->effect != rule->effect && !rule_is_over(other, now) &&
-			rule_may_meet(other, rule))
+		if (other != cover && (other->effect == RULE_DENY) != deny &&
+			!rule_is_over(other, now) && rule_may_meet(other, rule))
 			list_rule(&l, rules, other);
 	}
 	json_object_set_new(o, deny ? "overrides" : "denied_by", l.list);
@@ -196,12 +196,15 @@ static void fail_portless(struct sbxd *d, struct conn *c, const struct netrule *
 
 bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n)
 {
+	struct err err = {0};
+
 	for (size_t i = 0; i < n; i++)
 		if (find_portless(&v[i])) {
 			fail_portless(d, c, find_portless(&v[i]));
 			return false;
 		}
-	return n == 0 || need_rules(d, c);
+	return api_succeeded(d, c, rulebook_check_requests(v, n, &err), &err) &&
+	       (n == 0 || need_rules(d, c));
 }
 
 void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)

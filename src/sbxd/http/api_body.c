@@ -382,9 +382,11 @@ static int take_words(json_t *o, struct rule *rule, struct err *err)
 static int take_rule(json_t *o, uint64_t now_ms, struct rule *ret, struct err *err)
 {
 	static const char *const allowed[] = {"effect", "kind", "resources", "sandbox", "for_ms",
-		"until", "comment", "origin", NULL};
+		"until", "comment", "origin", "options", NULL};
 	const char *effect = json_string_value(json_object_get(o, "effect"));
-	json_t *kind = json_object_get(o, "kind");
+	const char *kind = json_string_value(json_object_get(o, "kind")),
+		   *options = json_string_value(json_object_get(o, "options"));
+	enum rule_kind k = RULE_NETWORK;
 	AUTO_FREE char *list = NULL;
 	enum rule_effect e = 0;
 	int r = api_body_check(o, allowed, err);
@@ -394,12 +396,15 @@ static int take_rule(json_t *o, uint64_t now_ms, struct rule *ret, struct err *e
 	while (effect && e < RULE_EFFECTS && strcmp(effect, rule_effect_name(e)) != 0)
 		e++;
 	if (!effect || e == RULE_EFFECTS)
-		return err_set(err, -EINVAL, "effect must be allow or deny");
-	if (kind && (!json_is_string(kind) || strcmp(json_string_value(kind), "network") != 0))
-		return err_set(err, -EINVAL, "kind must be network");
+		return err_set(err, -EINVAL, "effect must be allow, deny or ask");
+	if ((json_object_get(o, "kind") && !kind) || (json_object_get(o, "options") && !options))
+		return err_set(err, -EINVAL, "kind and options must be texts");
+	if (kind && rule_kind_find(slice_from_str(kind), &k, err) < 0)
+		return -EINVAL;
 	r = join_resources(json_object_get(o, "resources"), &list, err);
 	if (r == 0)
-		r = rule_make(e, RULE_NETWORK, slice_from_str(list), ret, err);
+		r = rule_make_terms(e, k, slice_from_str(list),
+			slice_from_str(options ? options : ""), ret, err);
 	if (r == 0)
 		r = take_words(o, ret, err);
 	return r < 0 ? r : take_end(o, now_ms, ret, err);

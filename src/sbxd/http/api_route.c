@@ -143,7 +143,7 @@ static int take_effect(
 	for (req->effect = 0; req->effect < RULE_EFFECTS; req->effect++)
 		if (strcmp(value, rule_effect_name(req->effect)) == 0)
 			return 0;
-	return err_set(err, 400, "effect must be allow or deny");
+	return err_set(err, 400, "effect must be allow, deny or ask");
 }
 
 static int take_protocol(

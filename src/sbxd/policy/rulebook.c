@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "lib/base/fs/dir.h"
 #include "lib/base/hex.h"
+#include "lib/base/log.h"
 #include "lib/rules/audit/audit_crypto.h"
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
@@ -67,6 +68,28 @@ static void next_revision(struct rulebook *b)
 	b->revision = b->revision < now ? now : b->revision + 1;
 }
 
+static bool has_pack(const char *service)
+{
+	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "apis/%s.api", service),
+		       *own = paths_get(PATHS_CONFIG, "apis/%s.api", service);
+
+	return strcmp(service, "**") == 0 || access(shipped, R_OK) == 0 || access(own, R_OK) == 0;
+}
+
+int rulebook_check_requests(const struct rule *list, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].kind != RULE_NETWORK && !RULEBOOK_HAS_REQUESTS)
+			return err_set(err, -ENOTSUP, "rules of kind %s are not supported yet",
+				rule_kind_name(list[i].kind));
+		for (size_t k = 0; list[i].kind == RULE_API && k < list[i].n_net; k++)
+			if (!has_pack(list[i].net[k].path))
+				return err_set(
+					err, -ENOENT, "no API pack for '%s'", list[i].net[k].path);
+	}
+	return 0;
+}
+
 void rulebook_refresh(struct rulebook *b)
 {
 	AUTO_FREE char *path = policy_path();
@@ -85,6 +108,10 @@ void rulebook_refresh(struct rulebook *b)
 	b->exists = r != -ENOENT;
 	if (r == 0)
 		r = rules_decode(slice_of(text, n), "policy", &b->rules, &b->fault);
+	if (r == 0)
+		r = rulebook_check_requests(b->rules.rule, b->rules.n, &b->fault);
+	if (r < 0)
+		rules_done(&b->rules);
 	if (r < 0 && r != -ENOENT && !b->fault.text[0])
 		(void)err_errno(&b->fault, r, "cannot read %s", path);
 	b->seen = st;
@@ -150,11 +177,28 @@ static int sync_state(struct err *err)
 	return fd < 0 || fsync(fd) < 0 ? err_errno(err, -errno, "cannot sync %s", dir) : 0;
 }
 
+/* The file that older versions of sbx can read, before one that they cannot replaces it. */
+static void keep_first_form(const char *path)
+{
+	AUTO_FREE char *kept = paths_get(PATHS_STATE, "policy.1"), *text = NULL;
+	AUTO_RULES struct rules old = {0};
+	size_t n = 0;
+
+	if (file_load(path, RULES_MAX_BYTES, &text, &n, NULL) < 0 ||
+		rules_decode(slice_of(text, n), path, &old, NULL) < 0 || rules_has_requests(&old))
+		return;
+	(void)unlink(kept);
+	if (link(path, kept) < 0)
+		log_warn("cannot keep %s: %s", kept, strerror(errno));
+}
+
 int rulebook_commit(struct rulebook *b, struct err *err)
 {
 	AUTO_FREE char *path = policy_path();
 	int r;
 
+	if (rules_has_requests(&b->rules))
+		keep_first_form(path);
 	if (rename(b->prepared, path) < 0) {
 		r = err_errno(err, -errno, "cannot rename %s", b->prepared);
 		rulebook_abandon(b);
@@ -186,6 +230,8 @@ int rulebook_import(
 	AUTO_RULES struct rules rules = {0};
 	int r = rules_decode(text, name, &rules, err);
 
+	if (r == 0)
+		r = rulebook_check_requests(rules.rule, rules.n, err);
 	if (r == 0)
 		r = rulebook_check_ids(&rules, err);
 	if (r < 0)

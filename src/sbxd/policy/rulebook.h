@@ -6,7 +6,8 @@
  *          the rules in memory (rulebook_edit.h). rulebook_prepare then writes them to a new file
  *          and rulebook_commit renames it into place. Steps in between can still fail:
  *          rulebook_abandon discards the new file. After a crash either the old or the new policy
- *          is complete.
+ *          is complete. The first rule about requests changes the file to `policy 2`; the last
+ *          `policy 1` stays as policy.1.
  * Trust    The user's own directory. Keepers read the file themselves.
  * Owns     The rules, and the prepared file until it is committed or abandoned.
  * Never    Changes a policy that it cannot read: only import and reset replace one.
@@ -19,6 +20,10 @@
 
 /* Files in the state directory with this prefix contain a text to import. */
 #define RULEBOOK_IMPORT_PREFIX "policy.import."
+
+/* Whether keepers decide by rules about requests. If they do not, such rules are refused: a rule
+ * that is accepted and ignored is worse than an error. */
+#define RULEBOOK_HAS_REQUESTS 0
 
 struct rulebook {
 	struct rules rules;
@@ -37,6 +42,9 @@ void rulebook_refresh(struct rulebook *b);
 int rulebook_need(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Drops uncommitted changes in memory. */
 void rulebook_abandon(struct rulebook *b);
+/* -ENOTSUP for a rule that keepers would not decide by; -ENOENT for one of an API without a
+ * pack. */
+int rulebook_check_requests(const struct rule *list, size_t n, struct err *err) MUST_CHECK;
 int rulebook_prepare(struct rulebook *b, struct err *err) MUST_CHECK;
 int rulebook_commit(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Removes the file: everything is denied then. -ENOENT if there is none. */

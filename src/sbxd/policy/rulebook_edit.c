@@ -79,6 +79,13 @@ static bool same_net(const struct netrule *a, const struct netrule *b)
 	return strcmp(x, y) == 0;
 }
 
+static bool same_terms(const struct rule *a, const struct rule *b)
+{
+	AUTO_FREE char *x = rule_print_what(a), *y = rule_print_what(b);
+
+	return strcmp(x, y) == 0;
+}
+
 const struct rule *rulebook_find_same(const struct rules *rules, const struct rule *rule)
 {
 	for (size_t i = 0; i < rules->n; i++) {
@@ -90,7 +97,7 @@ const struct rule *rulebook_find_same(const struct rules *rules, const struct ru
 			continue;
 		while (k < r->n_net && same_net(&r->net[k], &rule->net[k]))
 			k++;
-		if (k == r->n_net)
+		if (k == r->n_net && (r->kind == RULE_NETWORK || same_terms(r, rule)))
 			return r;
 	}
 	return NULL;
@@ -124,7 +131,8 @@ static bool is_meant(const struct rule *rule, const struct rulebook_match *m)
 {
 	if (m->id)
 		return rule->id && strcmp(rule->id, m->id) == 0;
-	return has_scope(rule, m->sandbox) && (m->any_effect || rule->effect == m->effect);
+	return rule->kind == m->resources->kind && has_scope(rule, m->sandbox) &&
+	       (m->any_effect || rule->effect == m->effect);
 }
 
 static int say_missing(const struct rulebook_match *m, const struct netrule *net, struct err *err)
@@ -435,7 +443,9 @@ static bool covers_resource(const struct rule *deny, const struct netrule *x,
 			return false;
 	}
 	a.ports = b.ports = (struct netrule_ports){0};
-	return x->form == NETRULE_EVERY || same_net(&a, &b);
+	if (!x->path)
+		return x->form == NETRULE_EVERY || same_net(&a, &b);
+	return same_net(&a, &b);
 }
 
 static bool is_covered(const struct rule *deny, const struct rule *allow)
@@ -457,7 +467,7 @@ const struct rule *rulebook_covering_deny(const struct rules *rules, const struc
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct rule *deny = &rules->rule[i];
 
-		if (deny->effect != RULE_DENY || deny->kind != allow->kind ||
+		if (deny->effect != RULE_DENY || deny->kind != allow->kind || deny->terms.n ||
 			(deny->sandbox && !has_scope(allow, deny->sandbox)))
 			continue;
 		if (deny->until_ms && !(allow->until_ms && allow->until_ms <= deny->until_ms))

@@ -145,7 +145,7 @@ static void without_a_policy_nothing_is_allowed(void **state)
 static void a_broken_policy_denies_and_says_why(void **state)
 {
 	static const char *const broken[] = {"", "policy 1\nallow network **\n",
-		"policy 1\nallow netwrk **\nend\n", "policy 2\nallow network **\nend\n"};
+		"policy 1\nallow netwrk **\nend\n", "policy 3\nallow network **\nend\n"};
 
 	for (size_t i = 0; i < ARRAY_LEN(broken); i++) {
 		gate_set_policy(gate, policy_load(slice_from_str(broken[i]), "policy", "demo"));

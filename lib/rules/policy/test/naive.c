@@ -85,6 +85,12 @@ static bool match_one(const char *p, const struct policy_op *op, bool deny)
 	return strcmp(host, "**") == 0 || match_name(host, op->host->name);
 }
 
+bool naive_matches_host(const char *resource, const struct policy_op *op, bool every_port)
+{
+	return (every_port || strchr(resource, ':') || op->port == 80 || op->port == 443) &&
+	       match_one(resource, op, true);
+}
+
 bool naive_matches(const struct naive_rule *rule, const struct policy_op *op)
 {
 	const char *p = rule->resources;
@@ -109,7 +115,8 @@ bool naive_decide(
 	for (size_t i = 0; i < n; i++) {
 		const struct rule *rule = rules[i].rule;
 
-		if (rule->sandbox && strcmp(rule->sandbox, sandbox) != 0)
+		if (rule->kind != RULE_NETWORK ||
+			(rule->sandbox && strcmp(rule->sandbox, sandbox) != 0))
 			continue;
 		if ((rule->until_ms && op->now_ms >= rule->until_ms) ||
 			!naive_matches(&rules[i], op))

@@ -16,6 +16,9 @@ struct naive_rule {
 	const char *resources;
 };
 
+/* One host with an optional port; `every_port`: without one it means all, else 80 and 443. The
+ * special addresses are as all others. */
+bool naive_matches_host(const char *resource, const struct policy_op *op, bool every_port);
 bool naive_matches(const struct naive_rule *rule, const struct policy_op *op);
 bool naive_decide(
 	const struct naive_rule *rules, size_t n, const char *sandbox, const struct policy_op *op);

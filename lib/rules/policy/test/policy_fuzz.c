@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "lib/base/mem.h"
-#include "lib/rules/policy/policy.h"
+#include "lib/rules/policy/policy_request.h"
+#include "lib/rules/policy/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,6 +27,39 @@ static void check_host(struct slice text)
 	assert(slice_eq(host_slice(&a), host_slice(&b)));
 }
 
+/* A request that rules of each kind may speak of. */
+static void check_request(const struct policy *p, const struct policy_op *op)
+{
+	const struct effect http = {.verb = slice_from_str("POST"),
+		.host = host_slice(op->host),
+		.port = op->port,
+		.object = slice_from_str("/v1/x"),
+		.has_query = true,
+		.query = slice_from_str("a=1&b=%202")};
+	const struct effect api[] = {{.kind = EFFECT_API,
+					     .verb = slice_from_str("issue.create"),
+					     .target = slice_from_str("github"),
+					     .object = slice_from_str("repo/acme/app"),
+					     .risk = slice_from_str("write")},
+		{.kind = EFFECT_API, .is_unknown = true, .target = slice_from_str("github")}};
+	const struct effect git = {.kind = EFFECT_GIT,
+		.verb = slice_from_str("push"),
+		.host = host_slice(op->host),
+		.target = slice_from_str("acme/app"),
+		.object = slice_from_str("refs/heads/main")};
+	const struct policy_description list[] = {{&http, 1}, {api, 2}, {&git, 1}};
+	const struct policy_request req = {.op = *op, .list = list, .n = ARRAY_LEN(list)};
+	struct policy_decision network;
+	struct policy_outcome out;
+	char text[POLICY_MAX_EXPLAIN];
+
+	policy_decide(p, op, &network);
+	policy_decide_request(p, &req, &out);
+	assert(network.allowed || out.verdict == POLICY_DENIES);
+	assert(out.verdict == POLICY_DENIES || out.by.why == POLICY_RULE);
+	policy_explain_request(&req, &out, text, sizeof(text));
+}
+
 static void check_decision(const struct policy *p, struct slice name, uint16_t port)
 {
 	struct policy_op op = {.kind = RULE_NETWORK, .port = port, .now_ms = 1};
@@ -36,6 +70,7 @@ static void check_decision(const struct policy *p, struct slice name, uint16_t p
 	if (host_from_wire(name, &h, NULL) < 0)
 		return;
 	op.host = &h;
+	check_request(p, &op);
 	policy_decide(p, &op, &d);
 	assert(!d.allowed || (d.why == POLICY_RULE && d.rule.effect == RULE_ALLOW));
 	assert(!d.allowed || policy_has_port(p, &op));

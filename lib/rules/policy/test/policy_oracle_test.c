@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy.c against naive.c on random policies and targets; the argument says how many pairs. */
+/* policy.c and policy_request.c against naive.c and naive_request.c on random policies, targets and
+ * requests; the argument says how many pairs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/rules/policy/table.h"
 #include "naive.h"
+#include "naive_request.h"
+#include "random_requests.h"
 #include "random_rules.h"
 
 #define MAX_RULES 12
 #define TARGETS 200
+
+/* Outcomes of requests: verdict, governed. */
+static size_t seen[POLICY_ASKS + 1][2];
 
 static void complain(const struct rules *rules, const struct policy_op *op, bool ours)
 {
@@ -59,6 +65,60 @@ static size_t try_targets(struct random_state *rs, const struct policy *p,
 	return allowed;
 }
 
+static void complain_request(const struct rules *rules, const struct policy_request *req,
+	const struct policy_outcome *out, struct naive_answer want)
+{
+	AUTO_FREE char *text = rules_encode(rules, RULE_PRINT_ALL);
+	char what[EFFECT_MAX_TEXT + 1];
+
+	fprintf(stderr, "%s%s:%u now %llu\n", text, req->op.host->name, req->op.port,
+		(unsigned long long)req->op.now_ms);
+	for (size_t d = 0; d < req->n; d++)
+		for (size_t i = 0; i < req->list[d].n; i++) {
+			(void)effect_print(&req->list[d].effect[i], what);
+			fprintf(stderr, "  %zu: %s\n", d, what);
+		}
+	fprintf(stderr, "policy says %d governed %d why %d, the naive matcher %d governed %d\n",
+		out->verdict, out->is_governed, out->by.why, want.verdict, want.is_governed);
+	exit(1);
+}
+
+/* What an outcome names must have decided it. */
+static bool is_good_outcome(const struct naive_rule *list, size_t n,
+	const struct policy_request *req, const struct policy_outcome *out)
+{
+	if (out->by.why == POLICY_UNCOVERED)
+		return out->verdict == POLICY_DENIES && out->is_governed;
+	if (!out->has_effect)
+		return (out->verdict == POLICY_ALLOWS) == out->by.allowed;
+	return out->by.rule.index < n && naive_request_names(&list[out->by.rule.index], req, out);
+}
+
+static size_t try_requests(struct random_state *rs, const struct policy *p,
+	const struct rules *rules, const struct naive_rule *list)
+{
+	size_t permitted = 0;
+
+	for (size_t i = 0; i < TARGETS; i++) {
+		struct random_request r = {0};
+		struct policy_outcome out;
+		struct naive_answer want;
+		bool network;
+
+		random_request(rs, &r);
+		policy_decide_request(p, &r.req, &out);
+		network = naive_decide(list, rules->n, "one", &r.req.op);
+		want = naive_request(list, rules->n, "one", &r.req, network);
+		if (out.verdict != want.verdict ||
+			(network && out.is_governed != want.is_governed) ||
+			!is_good_outcome(list, rules->n, &r.req, &out))
+			complain_request(rules, &r.req, &out, want);
+		permitted += out.verdict != POLICY_DENIES;
+		seen[out.verdict][out.is_governed]++;
+	}
+	return permitted;
+}
+
 /* As two sealed files, as a keeper and sbx-egress get them. */
 static struct policy *through_files(const struct rules *rules)
 {
@@ -79,7 +139,7 @@ static struct policy *through_files(const struct rules *rules)
 	return p;
 }
 
-static size_t try_policy(struct random_state *rs)
+static size_t try_policy(struct random_state *rs, bool requests)
 {
 	struct naive_rule list[MAX_RULES];
 	AUTO_RULES struct rules rules = {0};
@@ -87,15 +147,20 @@ static size_t try_policy(struct random_state *rs)
 	size_t n = 1 + random_below(rs, MAX_RULES), allowed;
 
 	for (size_t i = 0; i < n; i++)
-		random_rule(rs, &rules);
+		if (requests && i == 0)
+			random_open_rule(rs, &rules);
+		else if (requests && random_below(rs, 4))
+			random_request_rule(rs, &rules);
+		else
+			random_rule(rs, &rules);
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct naive_rule){&rules.rule[i], rule_print_resources(&rules.rule[i])};
+		list[i] = (struct naive_rule){&rules.rule[i], rule_print_what(&rules.rule[i])};
 	p = random_below(rs, 4) ? policy_new(&rules, "one") : through_files(&rules);
 	if (policy_fault(p)) {
 		fprintf(stderr, "%s\n", policy_fault(p));
 		exit(1);
 	}
-	allowed = try_targets(rs, p, &rules, list);
+	allowed = requests ? try_requests(rs, p, &rules, list) : try_targets(rs, p, &rules, list);
 	for (size_t i = 0; i < n; i++)
 		free((void *)list[i].resources);
 	policy_free(p);
@@ -108,8 +173,15 @@ int main(int argc, char **argv)
 	struct random_state rs = {argc > 2 ? strtoul(argv[2], NULL, 10) : 1};
 
 	for (; pairs < want; pairs += TARGETS)
-		allowed += try_policy(&rs);
+		allowed += try_policy(&rs, pairs / TARGETS % 2);
 	printf("%zu pairs, %zu of them allowed, no difference\n", pairs, allowed);
+	printf("requests: %zu denied, %zu of them governed; %zu allowed, %zu governed; %zu held, "
+	       "%zu governed\n",
+		seen[0][0] + seen[0][1], seen[0][1], seen[1][0] + seen[1][1], seen[1][1],
+		seen[2][0] + seen[2][1], seen[2][1]);
+	for (size_t i = 0; i < ARRAY_LEN(seen); i++)
+		if (MIN(seen[i][0], seen[i][1]) < want / 500)
+			return 1;
 	/* A generator that never hits tests nothing. */
 	return allowed > pairs / 10 && allowed < pairs / 2 ? 0 : 1;
 }

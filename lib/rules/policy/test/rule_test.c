@@ -50,7 +50,14 @@ static void options_come_in_any_order_and_once(void **state)
 		"allow network a.com until", "allow network a.com id",
 		"allow network a.com id a id b",
 		"allow network a.com until 2026-12-31T23:59:59Z until 2026-12-31T23:59:59Z",
-		"allow network a.com:80,443", "deny network *"};
+		"allow network a.com:80,443", "deny network *", "ask network a.com",
+		"allow network a.com method GET", "allow http a.com method GET", "allow http /v1",
+		"allow http a.com/v1?x", "allow http a.com/v1 do GET",
+		"allow http [2001:db8::/32]/v1", "allow http a.com/v1 method GET method PUT",
+		"allow http a.com/v1 json /a=1", "allow git a.com/b", "ask git a.com/b",
+		"allow git a.com do any", "deny git a.com/b.git", "allow api github",
+		"allow api api.github.com do any", "allow api github/x do any",
+		"allow aws s3 do any", "draft api github do any", "allow http a.com/a,b"};
 
 	get("deny  network\ta.com   id x\tuntil 2030-01-01T00:00:00Z", &rule);
 	text = rule_print(&rule, RULE_PRINT_ALL);
@@ -62,6 +69,75 @@ static void options_come_in_any_order_and_once(void **state)
 			fail_msg("'%s' is taken", bad[i]);
 		assert_null(r.net);
 	}
+}
+
+static void rules_about_requests_have_terms(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+		{"allow http API.example.com:8443/v1/** header X-A=b method GET,HEAD",
+			"allow http api.example.com:8443/v1/** method GET,HEAD header x-a=b"},
+		{"deny http ** method DELETE", "deny http **/** method DELETE"},
+		{"ask http [2001:db8::1]/a,*.b.com/c* query x=1",
+			"ask http [2001:db8::1]/a,*.b.com/c* query x=1"},
+		{"ask git github.com/acme/app id a ref refs/heads/main do push",
+			"ask git github.com/acme/app do push ref refs/heads/main id a"},
+		{"deny git **", "deny git **/**"},
+		{"allow api github do any risk read for sandbox demo",
+			"allow api github do any risk read for sandbox demo"},
+		{"deny api ** risk credential", "deny api ** risk credential"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_RULE struct rule rule = {0}, again = {0};
+		AUTO_FREE char *text = NULL, *same = NULL;
+
+		get(rows[i].in, &rule);
+		text = rule_print(&rule, RULE_PRINT_ALL);
+		assert_string_equal(text, rows[i].out);
+		get(text, &again);
+		same = rule_print(&again, RULE_PRINT_ALL);
+		assert_string_equal(text, same);
+	}
+}
+
+static void later_kinds_and_ask_network_say_so(void **state)
+{
+	struct rule rule = {0};
+	struct err err = {0};
+
+	assert_int_equal(
+		rule_parse(slice_from_str("allow sql appdb do read"), &rule, &err), -EINVAL);
+	assert_string_equal(err.text, "rules of kind 'sql' are not supported yet");
+	assert_int_equal(rule_parse(slice_from_str("ask network a.com"), &rule, &err), -EINVAL);
+	assert_string_equal(err.text, "ask rules are for http, git and api, not for network");
+	assert_int_equal(
+		rule_parse(slice_from_str("allow http a.com/x size <=1K"), &rule, &err), -ENOTSUP);
+	assert_string_equal(err.text, "the option 'size' is not supported yet");
+}
+
+/* A rule that is taken fits a line of the file. */
+static void every_rule_fits_a_line(void **state)
+{
+	AUTO_FREE char *list = xcalloc(1, 40000), *terms = xcalloc(1, 40000);
+	struct rule rule = {0};
+
+	for (int i = 0; i < 29; i++) {
+		strcat(list, i ? ",a.com/" : "a.com/");
+		memset(list + strlen(list), 'x', 400);
+		strcat(terms, i ? ",refs/" : "do push ref refs/");
+		memset(terms + strlen(terms), 'y', 250);
+		snprintf(terms + strlen(terms), 4, "%d", i);
+	}
+	assert_int_equal(rule_make_terms(RULE_ASK, RULE_GIT, slice_from_str(list),
+				 slice_from_str(terms), &rule, NULL),
+		-E2BIG);
+	list[5000] = '\0';
+	assert_int_equal(rule_make_terms(RULE_ASK, RULE_GIT, slice_from_str(list),
+				 slice_from_str(terms), &rule, NULL),
+		0);
+	rule_done(&rule);
 }
 
 static void times_are_strict(void **state)
@@ -126,6 +202,11 @@ static void rules_meet_where_scope_ports_and_hosts_do(void **state)
 	assert_true(meet("allow network a.com for sandbox x", "deny network a.com"));
 	assert_false(meet("allow network a.com for sandbox x", "deny network a.com for sandbox y"));
 	assert_true(meet("allow network a.com:22 for sandbox x", "deny network **"));
+	assert_true(meet("allow http a.com/v1/** method GET", "deny http *.com/v1/x"));
+	assert_false(meet("allow http a.com/v1/**", "deny http *.com/v2/x"));
+	assert_false(meet("allow http a.com/v1/**", "deny network a.com"));
+	assert_true(meet("allow api github do any", "deny api ** risk money"));
+	assert_false(meet("allow api github do any", "deny api gitlab"));
 }
 
 static void scope_and_time_of_a_rule(void **state)
@@ -150,6 +231,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_holds_everything),
 		cmocka_unit_test(options_come_in_any_order_and_once),
+		cmocka_unit_test(rules_about_requests_have_terms),
+		cmocka_unit_test(later_kinds_and_ask_network_say_so),
+		cmocka_unit_test(every_rule_fits_a_line),
 		cmocka_unit_test(times_are_strict),
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(rules_meet_where_scope_ports_and_hosts_do),

@@ -37,6 +37,26 @@ static void text_and_rules_are_the_same(void **state)
 	assert_string_equal(text, sample);
 }
 
+static void rules_about_requests_need_the_second_form(void **state)
+{
+	static const char two[] = "policy 2\n"
+				  "allow network a.com\n"
+				  "ask http a.com/v1/** method POST  # for a person\n"
+				  "\n"
+				  "end\n";
+	static const char more[] = "policy 2\nallow network a.com\nend\n";
+	AUTO_RULES struct rules rules = {0}, other = {0};
+	AUTO_FREE char *text = NULL, *older = NULL;
+
+	assert_int_equal(rules_decode(slice_from_str(two), "f", &rules, NULL), 0);
+	assert_true(rules_has_requests(&rules));
+	text = rules_encode(&rules, RULE_PRINT_ALL);
+	assert_string_equal(text, two);
+	assert_int_equal(rules_decode(slice_from_str(more), "f", &other, NULL), 0);
+	older = rules_encode(&other, RULE_PRINT_ALL);
+	assert_string_equal(older, "policy 1\nallow network a.com\n\nend\n");
+}
+
 static void comments_and_blanks_are_free(void **state)
 {
 	static const char text[] =
@@ -62,7 +82,11 @@ static void a_fault_names_its_line(void **state)
 	} rows[] = {{"", "line 0: the line 'end' is missing"}, {"\n\n", "line 2: the line 'end'"},
 		{"allow network a.com\nend\n",
 			"line 1: a policy must begin with the line 'policy 1'"},
-		{"policy 2\nend\n", "line 1"}, {"policy 1\nallow network a.com\n", "truncated"},
+		{"policy 3\nend\n", "line 1"},
+		{"policy 1\nallow http a.com/x\nend\n",
+			"line 2: a rule of kind http: the first line must be 'policy 2'"},
+		{"policy 1\npolicy 2\nend\n", "line 2"},
+		{"policy 1\nallow network a.com\n", "truncated"},
 		{"policy 1\nallow network a.com\nen", "line 3: unknown word 'en'"},
 		{"policy 1\nallow network a.com\ndeny netw", "line 3"},
 		{"policy 1\nend\nallow network a.com\n", "line 3: unexpected text after"},
@@ -114,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_and_rules_are_the_same),
+		cmocka_unit_test(rules_about_requests_need_the_second_form),
 		cmocka_unit_test(comments_and_blanks_are_free),
 		cmocka_unit_test(a_fault_names_its_line),
 		cmocka_unit_test(half_written_policy_is_refused),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "lib/base/mem.h"
 #include "lib/rules/policy/policy_internal.h"
+#include "lib/rules/policy/policy_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,6 +42,39 @@ static void *copy_table(struct slice s, enum policy_part part)
 	return bytes;
 }
 
+/* A request that rules of each kind may speak of. */
+static void check_request(const struct policy *p, const struct policy_op *op)
+{
+	const struct effect http = {.verb = slice_from_str("POST"),
+		.host = host_slice(op->host),
+		.port = op->port,
+		.object = slice_from_str("/v1/x"),
+		.has_query = true,
+		.query = slice_from_str("a=1&b=%202")};
+	const struct effect api[] = {{.kind = EFFECT_API,
+					     .verb = slice_from_str("issue.create"),
+					     .target = slice_from_str("github"),
+					     .object = slice_from_str("repo/acme/app"),
+					     .risk = slice_from_str("write")},
+		{.kind = EFFECT_API, .is_unknown = true, .target = slice_from_str("github")}};
+	const struct effect git = {.kind = EFFECT_GIT,
+		.verb = slice_from_str("push"),
+		.host = host_slice(op->host),
+		.target = slice_from_str("acme/app"),
+		.object = slice_from_str("refs/heads/main")};
+	const struct policy_description list[] = {{&http, 1}, {api, 2}, {&git, 1}};
+	const struct policy_request req = {.op = *op, .list = list, .n = ARRAY_LEN(list)};
+	struct policy_decision network;
+	struct policy_outcome out;
+	char text[POLICY_MAX_EXPLAIN];
+
+	policy_decide(p, op, &network);
+	policy_decide_request(p, &req, &out);
+	assert(network.allowed || out.verdict == POLICY_DENIES);
+	assert(out.verdict == POLICY_DENIES || out.by.why == POLICY_RULE);
+	policy_explain_request(&req, &out, text, sizeof(text));
+}
+
 static void decide(const struct policy *p, const char *name, uint16_t port)
 {
 	struct policy_op op = {.kind = RULE_NETWORK, .port = port, .now_ms = 2};
@@ -52,6 +86,7 @@ static void decide(const struct policy *p, const char *name, uint16_t port)
 	if (host_from_wire(slice_from_str(name), &host, NULL) < 0)
 		abort();
 	op.host = &host;
+	check_request(p, &op);
 	policy_decide(p, &op, &d);
 	assert(!d.allowed || d.why == POLICY_RULE);
 	assert(!policy_fault(p) || !d.allowed);
@@ -71,6 +106,7 @@ static void try_tables(const uint8_t *data, size_t size)
 		(rest.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN};
 	struct policy *p = policy_from(bytes, n);
 	struct policy_op op = {.kind = RULE_NETWORK, .now_ms = 2};
+	struct slice headers[POLICY_MAX_HEADERS];
 	struct host host;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -79,6 +115,7 @@ static void try_tables(const uint8_t *data, size_t size)
 		op.host = &host;
 		(void)policy_has_port(p, &op);
 	}
+	(void)policy_header_names(p, headers);
 	policy_free(p);
 }
 

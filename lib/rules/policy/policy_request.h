@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy_request - decides on a request by what it does.
+ *
+ * How      A request has descriptions, each a list of effects (effect.h): as an HTTP request, as
+ *          operations of an API, as operations of git. A deny rule that matches one effect of one
+ *          description refuses it. The network rules must allow its host. If an allow rule about
+ *          requests names the host, the host is governed: then each effect of at least one
+ *          description must be covered by an allow or an ask rule. An ask rule that matches one
+ *          effect of one description holds what is permitted so far.
+ *          Index: a hash table of literal ends of hosts and of services, below each the literal
+ *          starts of the patterns, sorted, each with the next shorter one. A decision allocates
+ *          nothing.
+ * Trust    As policy.h. The effects are of an untrusted request.
+ * Owns     Nothing.
+ * Limits   POLICY_MAX_AT rules with one host and one literal start, POLICY_MAX_HOSTS hosts and
+ *          ports below one literal end, half of POLICY_MAX_HEADERS names of
+ *          headers, in each table.
+ * Never    Lets an effect be covered by a rule that needs a fact which is not known.
+ * See      docs/decisions/effects.md, policy_request_test.c, policy_oracle_test.c
+ */
+#pragma once
+
+#include "lib/rules/effect/effect.h"
+#include "policy.h"
+
+#define POLICY_MAX_AT 1024
+#define POLICY_MAX_HOSTS 256
+#define POLICY_MAX_HEADERS EFFECT_MAX_HEADERS
+
+/* One way to see a request. */
+struct policy_description {
+	const struct effect *effect;
+	size_t n;
+};
+
+struct policy_request {
+	struct policy_op op; /* its host and port, the time, this host's addresses */
+	const struct policy_description *list; /* a refusal names an effect of the first one */
+	size_t n;
+};
+
+enum policy_verdict { POLICY_DENIES, POLICY_ALLOWS, POLICY_ASKS };
+
+struct policy_outcome {
+	enum policy_verdict verdict;
+	bool is_governed;
+	/* The rule. POLICY_UNCOVERED: no rule covers the effect. Else the network rules decided. */
+	struct policy_decision by;
+	bool has_effect;
+	size_t description, effect; /* has_effect: which one */
+};
+
+/* NULL is a valid policy, which denies. */
+void policy_decide_request(
+	const struct policy *p, const struct policy_request *req, struct policy_outcome *ret);
+/* Whether an allow rule about requests names the host, or the service of the API pack that has it
+ * (empty: none has), at op->now_ms. */
+bool policy_governs(const struct policy *p, const struct policy_op *op, struct slice service);
+/* Whether any rule about requests does: then the heads of requests to it must be seen. */
+bool policy_needs_head(const struct policy *p, const struct policy_op *op, struct slice service);
+/* The names of headers that rules have, in lower case, each once. Returns their number. */
+size_t policy_header_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS]);
+
+/* One sentence for people, as policy_explain. */
+void policy_explain_request(
+	const struct policy_request *req, const struct policy_outcome *out, char *buf, size_t size);
