@@ -186,6 +186,8 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 		return -EBADMSG;
 	if (verdict->allowed && asked.fault)
 		return -EBADMSG;
+	if (verdict->wants_id && asked.kind != EDGE_ASK_HTTP && !verdict->opened)
+		return -EBADMSG;
 	if (verdict->opened && (asked.kind != EDGE_ASK_TUNNEL || !e->opener))
 		return -EBADMSG;
 	if ((fd >= 0) != (verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind)))

@@ -146,25 +146,13 @@ static void set_loaded(struct egress *e, uint32_t id, const char *fault)
 
 static int answer_policy(struct egress *e, struct ipc_msg *msg)
 {
-	int files[POLICY_N_PARTS];
 	uint8_t part;
 	int r = egress_get_policy(msg, &part);
 
-	if (r < 0)
+	if (r == 0)
+		r = policy_inbox_take(&e->inbox, part, msg->id, TAKE_FD(msg->fd), &e->policy);
+	if (r <= 0)
 		return r;
-	if (part == POLICY_ALL) {
-		fd_close(&e->all_rules);
-		e->all_rules = TAKE_FD(msg->fd);
-		e->all_rules_id = msg->id;
-		return 0;
-	}
-	if (e->all_rules < 0 || e->all_rules_id != msg->id)
-		return -EBADMSG;
-	files[POLICY_ALL] = e->all_rules;
-	files[POLICY_OWN] = msg->fd;
-	policy_free(e->policy);
-	e->policy = policy_open(files);
-	fd_close(&e->all_rules);
 	set_loaded(e, msg->id, policy_fault(e->policy));
 	/* In this order: after LOADED, no forbidden connection is left. */
 	control_recheck(e);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/rules/head/head.h"
+#include "lib/wire/http/canon/canon_named.h"
 
 /* ---- the end ---- */
 
@@ -136,6 +138,24 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 		x->host = (struct host){0};
 }
 
+/* The rules about requests; ret_why has POLICY_MAX_EXPLAIN bytes. A connection of the kind SOCKET
+ * is for sbx-origin, which decides on each request in it. */
+static bool passes_head(struct egress *e, const struct exchange *x, char *ret_why)
+{
+	struct policy_op op = exchange_op(e, x);
+	char rule[HEAD_MAX_RULE];
+
+	if (x->kind == EGRESS_HTTP)
+		return !x->talk || head_may_send(e->policy, &op, NULL, &x->talk->req, &e->arena,
+					   ret_why, POLICY_MAX_EXPLAIN);
+	if (x->kind == EGRESS_SOCKET || !head_is_needed(e->policy, &op, NULL, rule))
+		return true;
+	(void)snprintf(ret_why, POLICY_MAX_EXPLAIN,
+		"no tunnel to %s: requests to it are read, because of the rule %s", x->host.name,
+		rule);
+	return false;
+}
+
 /* Decided again, by our own copy of the policy, before a packet is sent. */
 static void go_out(struct egress *e, struct exchange *x)
 {
@@ -146,6 +166,10 @@ static void go_out(struct egress *e, struct exchange *x)
 	policy_decide(e->policy, &op, &decision);
 	if (!decision.allowed) {
 		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	if (!passes_head(e, x, text)) {
 		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
 		return;
 	}
@@ -212,14 +236,24 @@ void exchange_open(struct egress *e, uint32_t id, const struct egress_open *open
 
 /* ---- the request ---- */
 
+static bool is_decided(const struct egress *e, const struct exchange *x, const struct http_req *req)
+{
+	struct policy_op op = exchange_op(e, x);
+	char wants[CANON_NAMED_NAMES];
+
+	head_get_wants(e->policy, &op, NULL, wants);
+	return out_is_decided(&x->ticket, req, slice_from_str(wants));
+}
+
 /* Whether edge requests exactly what the keeper allowed. */
-static bool is_as_allowed(const struct exchange *x, const struct http_req *req)
+static bool is_as_allowed(
+	const struct egress *e, const struct exchange *x, const struct http_req *req)
 {
 	struct host host;
 
 	if ((x->kind == EGRESS_TUNNEL) != (req->form == HTTP_FORM_AUTHORITY))
 		return false;
-	if (x->kind == EGRESS_HTTP && !out_is_decided(&x->ticket, req))
+	if (x->kind == EGRESS_HTTP && !is_decided(e, x, req))
 		return false;
 	if (host_from_wire(req->host, &host, NULL) < 0 || !slice_eq(host_slice(&host), req->host))
 		return false;
@@ -236,7 +270,7 @@ static int take_request(struct egress *e, struct exchange *x, struct slice paylo
 	t->head = xmalloc(payload.n);
 	memcpy(t->head, payload.p, payload.n);
 	r = canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req);
-	if (r < 0 || !is_as_allowed(x, &t->req))
+	if (r < 0 || !is_as_allowed(e, x, &t->req))
 		return -EBADMSG;
 	/* Intercepted TLS is handled by sbx-origin. */
 	if (x->kind == EGRESS_HTTP && t->req.scheme != HTTP_SCHEME_HTTP)
@@ -390,6 +424,10 @@ void exchange_recheck(struct egress *e, struct exchange *x)
 	policy_decide(e->policy, &op, &decision);
 	if (!decision.allowed) {
 		policy_explain(&op, &decision, text, sizeof(text));
+		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
+		return;
+	}
+	if (x->state < EXCHANGE_HTTP && !passes_head(e, x, text)) {
 		exchange_fail(e, x, EGRESS_DENIED_POLICY, NULL, "%s", text);
 		return;
 	}

@@ -11,7 +11,8 @@
 #include "lib/base/mem.h"
 #include "lib/os/jail/jail.h"
 
-static struct egress egress = {.ops = &exchange_ops, .all_rules = -1, .idle_pipe = {-1, -1}};
+static struct egress egress = {
+	.ops = &exchange_ops, .inbox = POLICY_INBOX_EMPTY, .idle_pipe = {-1, -1}};
 
 static void on_exchange(struct egress *e, const struct loop_event *ev)
 {

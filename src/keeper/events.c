@@ -167,7 +167,7 @@ void keeper_init(struct keeper *k)
 	ssh_agent_init(k);
 	net_init(k);
 	vault_init(k);
-	origins_init(k, net_open_socket);
+	origins_init(k, net_open_socket, netpolicy_send_tables);
 	suspend_init(k);
 	ports_init(k);
 }

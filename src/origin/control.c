@@ -64,7 +64,10 @@ static int answer_config(struct origin *o, struct ipc_msg *msg)
 		!slice_eq_str(host_slice(&o->host), o->config.host))
 		return -EBADMSG;
 	r = fd_load(msg->fd, SERVICE_MAX_BYTES, &text, &n);
-	if (r == 0)
+	/* no text: a host without a credential, of which rules need the heads */
+	if (r == 0 && n == 0 && o->config.has == 0)
+		o->service.name = xstrdup("none");
+	else if (r == 0)
 		r = service_parse(slice_of(text, n), "service", &o->service, &err);
 	if (r < 0)
 		log_error("invalid service configuration for %s: %s", o->config.host,
@@ -104,6 +107,37 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 	return 0;
 }
 
+static int answer_policy(struct origin *o, struct ipc_msg *msg)
+{
+	uint8_t part;
+	int r = origin_get_policy(msg, &part);
+
+	if (r == 0)
+		r = policy_inbox_take(&o->inbox, part, msg->id, TAKE_FD(msg->fd), &o->policy);
+	return MIN(r, 0);
+}
+
+/* No text: no rule is about the API of this host. */
+static int answer_pack(struct origin *o, struct ipc_msg *msg)
+{
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+	size_t n = 0;
+	int r = chan_get_plain(&origin_chan, msg, ORIGIN_PACK);
+
+	if (r == 0)
+		r = fd_load(msg->fd, PACK_MAX_BYTES, &text, &n);
+	if (r < 0)
+		return r;
+	pack_done(&o->pack);
+	o->pack = (struct pack){0};
+	if (n)
+		r = pack_parse(slice_of(text, n), "pack", &o->pack, &err);
+	if (r < 0)
+		log_error("invalid API pack for %s: %s", o->config.host, err_text(&err, r));
+	return r;
+}
+
 static int answer_control(void *ctx, struct ipc_msg *msg)
 {
 	static int (*const answers[ORIGIN_N_MSGS])(struct origin * o, struct ipc_msg * msg) = {
@@ -114,6 +148,8 @@ static int answer_control(void *ctx, struct ipc_msg *msg)
 		[ORIGIN_VALUE] = value_on_message,
 		[ORIGIN_STORED] = token_on_stored,
 		[ORIGIN_RENEW] = value_on_renew,
+		[ORIGIN_POLICY] = answer_policy,
+		[ORIGIN_PACK] = answer_pack,
 	};
 
 	return msg->type < ORIGIN_N_MSGS && answers[msg->type] ? answers[msg->type](ctx, msg)

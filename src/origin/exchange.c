@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/rules/head/head.h"
+#include "lib/wire/http/canon/canon_named.h"
 
 /* A stale event carries an older generation. */
 struct exchange *exchange_find(struct origin *o, struct loop_key key)
@@ -110,6 +113,7 @@ static uint16_t status_of(enum origin_outcome outcome)
 	case ORIGIN_DENIED_REQUEST:
 	case ORIGIN_CANNOT_SIGN:
 	case ORIGIN_NOT_SET:
+	case ORIGIN_DENIED_RULE:
 		return 403;
 	case ORIGIN_TIMEOUT:
 		return 504;
@@ -188,12 +192,30 @@ void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, i
 
 /* ---- the request ---- */
 
+static struct policy_op op_of(const struct origin *o)
+{
+	return (struct policy_op){.kind = RULE_NETWORK,
+		.host = &o->host,
+		.port = o->config.port,
+		.now_ms = clock_wall_ms()};
+}
+
+static const struct pack *pack_of(const struct origin *o)
+{
+	return o->pack.name ? &o->pack : NULL;
+}
+
 /* An origin has exactly one host and port, with https. Of those, an exchange is for the one request
  * that the keeper decided. */
 static bool is_ours(const struct origin *o, const struct exchange *x, const struct http_req *req)
 {
-	return out_is_decided(&x->ticket, req) && req->scheme == HTTP_SCHEME_HTTPS &&
-	       req->port == o->config.port && slice_eq(req->host, host_slice(&o->host));
+	struct policy_op op = op_of(o);
+	char wants[CANON_NAMED_NAMES];
+
+	head_get_wants(o->policy, &op, pack_of(o), wants);
+	return out_is_decided(&x->ticket, req, slice_from_str(wants)) &&
+	       req->scheme == HTTP_SCHEME_HTTPS && req->port == o->config.port &&
+	       slice_eq(req->host, host_slice(&o->host));
 }
 
 /* The request lives until it no longer may be sent again; its text is in the copied payload. */
@@ -232,7 +254,8 @@ void exchange_on_kept(struct origin *o, struct exchange *x)
 
 static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
 {
-	char where[ORIGIN_MAX_WHERE];
+	char where[ORIGIN_MAX_WHERE], rule[ORIGIN_MAX_TEXT];
+	struct policy_op op = op_of(o);
 	enum origin_outcome outcome;
 	bool is_token = false;
 	const char *why;
@@ -244,6 +267,12 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		return;
 	}
 	canon_reader_done(&x->frames);
+	/* Decided again, by our own copy of the policy, on what would be sent. */
+	if (!head_may_send(
+		    o->policy, &op, pack_of(o), &x->talk->req, &o->arena, rule, sizeof(rule))) {
+		exchange_fail(o, x, ORIGIN_DENIED_RULE, "%s: %s", o->config.host, rule);
+		return;
+	}
 	sign_read(o, x);
 	outcome = slot_judge(o, x, where);
 	if (outcome != ORIGIN_DONE) {

@@ -13,7 +13,8 @@
 
 static const struct keeper_ops keeper_ops = {
 	.want = control_want, .need = control_need, .tokens = control_tokens};
-static struct origin origin = {.ops = &exchange_ops, .keeper = &keeper_ops};
+static struct origin origin = {
+	.ops = &exchange_ops, .keeper = &keeper_ops, .inbox = POLICY_INBOX_EMPTY};
 
 static void on_exchange(struct origin *o, const struct loop_event *ev)
 {

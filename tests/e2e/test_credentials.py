@@ -66,7 +66,8 @@ def env(lab):
         made.env["SBX_TRACE"] = "ipc,net,vm,exec"  # test_no_canary_is_anywhere reads the traces
         ports = {**dict.fromkeys(SLOTS, lab.server.port), "evil.test": lab.evil.port,
                  "github.com": lab.gits.port, "registry.test": lab.images.port,
-                 "plain.test": lab.server.port, REAL["login.test"]: lab.server.port,
+                 "plain.test": lab.server.port, "bare.test": lab.server.port,
+                 REAL["login.test"]: lab.server.port,
                  REAL["account.test"]: lab.server.port}
         made.sbx("settings", "set", "network.connect-to",
                  ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
@@ -166,6 +167,113 @@ def test_each_service_has_its_slot(box, lab, host):
     box.guest(real(f"curl -sS -m 60 https://here.test/slot-{host}", **{"here.test": host}),
               user="agent", timeout=120)
     got(lab, f"/slot-{host}", host)
+
+
+# rules about requests: bare.test has no credential, api.test and github.com have one
+
+RULES = ["allow http bare.test/v1/** method GET", "allow http api.test/v1/** method GET",
+         f"allow git {REAL['git.test']}/acme/* do fetch", "deny http plain.test/secret/**"]
+
+
+@pytest.fixture
+def ruled(env, lab):
+    """The policy with RULES, and afterwards without them."""
+    before = env.sbx("policy", "export").stdout
+    lines = before.replace("policy 1", "policy 2", 1).splitlines()
+    env.sbx("policy", "import", "-", "--yes",
+            input="\n".join([lines[0], *RULES, *lines[1:], ""]))
+    lab.server.clear()
+    yield
+    env.sbx("policy", "import", "-", "--yes", input=before)
+
+
+def curl(box, url, *more):
+    """The status and the text."""
+    out = client(box, f"curl -sS -m 60 --path-as-is -w '\\n%{{http_code}}' {' '.join(more)} {url}")
+    text, _, status = out.strip().rpartition("\n")
+    return int(status), text
+
+
+def test_what_a_rule_permits_passes(box, lab, ruled):
+    for host in ("bare.test", "api.test"):
+        for i, way in enumerate(("--http1.1", "--http2", "--noproxy '*'")):
+            status, text = curl(box, f"https://{host}/v1/{host}/{i}", way)
+            assert status == 200, (host, way, text)
+            request = lab.server.wait(f"/v1/{host}/{i}")[-1]
+            name, value = SLOTS["api.test"]
+            assert lab.server.header(request, name) == ([value] if host == "api.test" else [])
+
+
+def test_the_rest_is_refused_with_the_reason(box, lab, ruled):
+    upgrade = ("-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' "
+               "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='")
+    for host in ("bare.test", "api.test"):
+        for more, path, effect in (("-X POST -d x", "/v1/x", f"http:POST {host} /v1/x"),
+                                   ("", "/v2/x", f"http:GET {host} /v2/x"),
+                                   ("--http2", "/v2/x", f"http:GET {host} /v2/x"),
+                                   ("--http1.1 " + upgrade, "/v2/ws", f"http:GET {host} /v2/ws"),
+                                   ("", "/v1/../v2", f"http:GET {host} /v2 odd=yes"),
+                                   ("-X POST -d x --noproxy '*'", "/v1/x", f"http:POST {host}")):
+            status, text = curl(box, f"https://{host}{path}", more)
+            assert status == 403 and effect in text, (host, more, path, text)
+            assert f"allowed: allow http {host}/v1/** method GET" in text, text
+        status, text = curl(box, f"https://{host}/v1/x", "-X DELETE -H 'Accept: application/json'")
+        answer = json.loads(text)
+        assert status == 403 and answer["effect"] == f"http:DELETE {host} /v1/x", answer
+        assert answer["allowed_instead"] == f"allow http {host}/v1/** method GET", answer
+        status, text = curl(box, f"https://{host}/v1/x", "-H 'X-HTTP-Method-Override: DELETE'")
+        assert status == 403 and "x-http-method-override" in text, text
+    assert lab.server.requests == []
+    assert "  request: http:DELETE api.test /v1/x" in client(box, "sleep 3; sbx-why")
+
+
+def test_no_other_bytes_reach_such_a_host(box, lab, ruled):
+    """Redirected and by CONNECT: another protocol, HTTP/2 without TLS, plain HTTP."""
+    raw = r"""
+import os, socket
+def say(proxy, data):
+    s = socket.create_connection(proxy or ("bare.test", 443), 60)
+    if proxy:
+        s.sendall(b"CONNECT bare.test:443 HTTP/1.1\r\nHost: bare.test:443\r\n\r\n")
+        assert b" 200 " in s.recv(4096)
+    s.sendall(data)
+    try:
+        return s.recv(4096)
+    except ConnectionResetError:
+        return b""
+proxy = os.environ["https_proxy"].split("//")[1].rstrip("/").split(":")
+for way in (None, (proxy[0], int(proxy[1]))):
+    assert not say(way, b"SSH-2.0-x\r\n")
+    answer = say(way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
+    assert answer.startswith(b"HTTP/1.1 505 "), answer
+    answer = say(way, b"POST /v1/x HTTP/1.1\r\nHost: bare.test:443\r\nContent-Length: 0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 403 ") and b"http:POST bare.test /v1/x" in answer, answer
+print("refused")
+"""
+    assert client(box, f"python3 -c {shlex.quote(raw)}").strip().endswith("refused")
+    assert lab.server.requests == []
+
+
+def test_a_host_that_a_rule_denies_in_part(box, lab, ruled):
+    status, text = curl(box, "https://plain.test/secret/x")
+    assert status == 403 and "deny http plain.test/secret/**" in text, text
+    status, _ = curl(box, "https://plain.test/other", "-X PUT -d x")
+    assert status == 200 and lab.server.wait("/other")
+
+
+def test_git_fetches_by_a_rule_and_does_not_push(box, lab, ruled):
+    lab.gits.make("acme/a.git")
+    out = client(box, "cd /tmp; rm -rf r; git clone -q https://git.test/acme/a.git r 2>&1; cd r && "
+                      "git config user.email a@b && git config user.name a && echo hello > f && "
+                      "git add f && git commit -q -m one; git push -q origin HEAD:main 2>&1; "
+                      "echo pushed $?", timeout=300)
+    assert "403" in out and "pushed 0" not in out, out
+
+
+def test_the_log_names_the_rule_and_the_request(env, box, ruled):
+    log = env.sbx("policy", "log", "cred").stdout
+    assert "intercepted for the rule allow http bare.test/v1/** method GET" in log, log
+    assert "http:POST bare.test /v1/x" in log, log
 
 
 def test_git_clones_and_pushes(box, lab):

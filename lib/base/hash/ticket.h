@@ -5,8 +5,9 @@
  * How      ticket_make hashes the canonical text of a decided request; the keeper sends the ticket
  *          with OPEN. ticket_is_for makes the same text from the request that arrived, and
  *          compares. The text is a sequence of fields with their lengths: version, scheme, method,
- *          host, port, path, and the query if there is one. No two requests have the same text.
- *          Fields that are added later follow these and change TICKET_VERSION.
+ *          host, port, path, the query if there is one, and the headers that rules name. No two
+ *          requests have the same text. Fields that are added later follow these and change
+ *          TICKET_VERSION.
  * Trust    keeper: the facts come from the ASK of an edge that may be compromised, so the ticket is
  *          for what was decided, not for what was meant. sbx-origin, sbx-egress: the request comes
  *          from edge, the ticket from the keeper. Holds no secret.
@@ -17,7 +18,7 @@
 
 #include "sha256.h"
 
-#define TICKET_VERSION 1
+#define TICKET_VERSION 2
 
 struct ticket {
 	uint8_t version;
@@ -30,6 +31,7 @@ struct ticket_request {
 	struct slice method, host, path, query;
 	uint16_t port;
 	bool has_query;
+	struct slice named; /* lib/wire/http/canon/canon_named.h; empty: none */
 };
 
 void ticket_make(const struct ticket_request *req, struct ticket *ret);

@@ -15,9 +15,10 @@
  *          allowed AGENT is connected to sbx-ssh-agent. An ASK with a fault is a request that edge
  *          has rejected: it is recorded and denied. A TUNNEL whose verdict is `opened` has no
  *          socket: edge terminates the guest's TLS, and each request inside is an HTTP ASK with
- *          `tls`. For that, edge creates the CA of the sandbox when it is configured, or uses the
- *          CA in CONFIG, and sends it once in CA: the certificate for the guest, and the state that
- *          the next edge needs.
+ *          `tls`. A VERDICT with `wants` is not a decision: rules for the host name headers, and
+ *          edge sends the ASK again with them. To intercept, edge creates the CA of the sandbox
+ *          when it is configured, or uses the CA in CONFIG, and sends it once in CA: the
+ *          certificate for the guest, and the state that the next edge needs.
  * Trust    keeper: edge may be compromised by the guest. edge: also checks the keeper.
  * Limits   EDGE_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, edge_chan_test.c, edge_chan_fuzz.c
@@ -36,6 +37,11 @@
 #define EDGE_MAX_HOST 254
 #define EDGE_MAX_METHOD 33
 #define EDGE_MAX_TARGET 8192 /* HTTP_MAX_TARGET of lib/wire/http/canon, and a NUL */
+#define EDGE_MAX_NAMED 2049  /* CANON_NAMED_MAX, and a NUL */
+#define EDGE_MAX_WANTS 1024  /* CANON_NAMED_NAMES */
+#define EDGE_MAX_EFFECT 513  /* EFFECT_MAX_TEXT, and a NUL */
+#define EDGE_MAX_INSTEAD 256
+#define EDGE_MAX_COMMAND 512
 #define EDGE_MAX_RULE 256
 #define EDGE_MAX_REASON 512
 #define EDGE_MAX_NAME 64
@@ -122,8 +128,10 @@ struct edge_ask {
 	bool tls;		  /* HTTP: inside TLS that edge has opened */
 	char method[EDGE_MAX_METHOD]; /* HTTP */
 	char target
-		[EDGE_MAX_TARGET]; /* HTTP: the whole path, and `?` and the query if it has one */
-	char fault[EDGE_MAX_TEXT]; /* not "": why edge has refused it */
+		[EDGE_MAX_TARGET];  /* HTTP: the whole path, and `?` and the query if it has one */
+	char fault[EDGE_MAX_TEXT];  /* not "": why edge has refused it */
+	uint32_t wants_id;	    /* HTTP: of the `wants` whose headers `named` has; 0: none */
+	char named[EDGE_MAX_NAMED]; /* HTTP: text of lib/wire/http/canon/canon_named.h */
 };
 
 /* The target of an HTTP ask up to its query. */
@@ -147,6 +155,14 @@ struct edge_verdict {
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
 	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */
 	char sandbox[EDGE_MAX_NAME];  /* its name, for the command to type */
+	/* HTTP, of a no by a rule about requests; printable. */
+	char effect[EDGE_MAX_EFFECT];	/* what was refused (lib/rules/effect/effect.h) */
+	char instead[EDGE_MAX_INSTEAD]; /* the nearest rule that allows; "": none for the host */
+	char command[EDGE_MAX_COMMAND]; /* to type instead of one about the network */
+	/* Names of headers that rules name, with commas. HTTP, not allowed: not decided yet,
+	 * edge sends the ASK again with these headers. Opened: for all requests inside. */
+	char wants[EDGE_MAX_WANTS];
+	uint32_t wants_id; /* not 0 if there are names; another one for other names */
 };
 
 struct edge_config {

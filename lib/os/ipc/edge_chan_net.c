@@ -16,6 +16,8 @@ static const struct field ask_fields[] = {
 	FIELD_TEXT(edge_ask, method),
 	FIELD_TEXT(edge_ask, target),
 	FIELD_TEXT(edge_ask, fault),
+	FIELD_NUMBER(edge_ask, wants_id),
+	FIELD_STR(edge_ask, named),
 	{0},
 };
 
@@ -30,7 +32,8 @@ void edge_ask_ticket(const struct edge_ask *ask, struct ticket *ret)
 		.method = slice_from_str(ask->method),
 		.host = slice_from_str(ask->host),
 		.port = ask->port,
-		.path = edge_ask_path(ask)};
+		.path = edge_ask_path(ask),
+		.named = slice_from_str(ask->named)};
 	const char *query = ask->target + req.path.n;
 
 	req.has_query = *query == '?';
@@ -51,13 +54,14 @@ struct ask_copy {
 	enum edge_via via;
 	enum edge_proto proto;
 	uint16_t port, qtype;
+	uint32_t wants_id;
 	bool has_fault, tls;
-	char texts[]; /* host, method, target and fault, each with its NUL */
+	char texts[]; /* host, method, target, fault and named, each with its NUL */
 };
 
 struct ask_copy *ask_copy_new(const struct edge_ask *ask)
 {
-	const char *const texts[] = {ask->host, ask->method, ask->target, ask->fault};
+	const char *const texts[] = {ask->host, ask->method, ask->target, ask->fault, ask->named};
 	struct ask_copy *a;
 	size_t n = 0;
 	char *at;
@@ -71,6 +75,7 @@ struct ask_copy *ask_copy_new(const struct edge_ask *ask)
 		.port = ask->port,
 		.qtype = ask->qtype,
 		.tls = ask->tls,
+		.wants_id = ask->wants_id,
 		.has_fault = ask->fault[0]};
 	at = a->texts;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -96,10 +101,12 @@ void ask_copy_get(const struct ask_copy *a, struct edge_ask *ret)
 	ret->port = a->port;
 	ret->qtype = a->qtype;
 	ret->tls = a->tls;
+	ret->wants_id = a->wants_id;
 	at = take_text(at, ret->host);
 	at = take_text(at, ret->method);
 	at = take_text(at, ret->target);
-	(void)take_text(at, ret->fault);
+	at = take_text(at, ret->fault);
+	(void)take_text(at, ret->named);
 }
 
 bool ask_copy_is_open(const struct ask_copy *a)
@@ -117,6 +124,11 @@ static const struct field verdict_fields[] = {
 	FIELD_STR(edge_verdict, rule),
 	FIELD_STR(edge_verdict, reason),
 	FIELD_STR(edge_verdict, sandbox),
+	FIELD_TEXT(edge_verdict, effect),
+	FIELD_TEXT(edge_verdict, instead),
+	FIELD_TEXT(edge_verdict, command),
+	FIELD_STR(edge_verdict, wants),
+	FIELD_NUMBER(edge_verdict, wants_id),
 	{0},
 };
 
@@ -132,7 +144,9 @@ static bool ask_is_ok(const struct edge_ask *a)
 	bool dns = a->kind == EDGE_ASK_DNS;
 	bool agent = a->kind == EDGE_ASK_AGENT;
 
-	if (!http && (a->method[0] || a->target[0] || a->tls))
+	if (!http && (a->method[0] || a->target[0] || a->tls || a->wants_id))
+		return false;
+	if (a->named[0] && !a->wants_id)
 		return false;
 	if (dns ? a->port != 0 : a->qtype != 0)
 		return false;
@@ -153,6 +167,8 @@ int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 	int r = chan_get(&edge_chan, msg, EDGE_VERDICT, verdict_fields, ret);
 
 	if ((ret->no_rule_helps && ret->allowed) || (ret->opened && !ret->allowed) ||
+		(ret->wants_id && ret->allowed && !ret->opened) ||
+		!ret->wants_id != !ret->wants[0] ||
 		(msg->fd >= 0 && (!ret->allowed || ret->opened)))
 		return -EBADMSG;
 	return r;

@@ -95,11 +95,11 @@ int egress_ask_config(int sock, const struct egress_config *config)
 	return ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
 }
 
-static const struct field policy_fields[] = {FIELD_ONE(uint8_t, 0, 1), {0}};
+const struct field egress_policy_fields[] = {FIELD_ONE(uint8_t, 0, 1), {0}};
 
 int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table)
 {
-	return chan_send(sock, EGRESS_POLICY, id, policy_fields, &part, table);
+	return chan_send(sock, EGRESS_POLICY, id, egress_policy_fields, &part, table);
 }
 
 const struct field egress_ticket_fields[] = {
@@ -196,7 +196,7 @@ int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret)
 
 int egress_get_policy(const struct ipc_msg *msg, uint8_t *ret_part)
 {
-	return chan_get(&egress_chan, msg, EGRESS_POLICY, policy_fields, ret_part);
+	return chan_get(&egress_chan, msg, EGRESS_POLICY, egress_policy_fields, ret_part);
 }
 
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])

@@ -125,7 +125,8 @@ struct egress_result {
 	char text[EGRESS_MAX_TEXT]; /* one printable sentence */
 };
 
-/* ORIGIN_SOCKET and ORIGIN_OPEN of origin_chan.h have them too. */
+/* ORIGIN_SOCKET, ORIGIN_OPEN and ORIGIN_POLICY of origin_chan.h have them too. */
+extern const struct field egress_policy_fields[];
 extern const struct field egress_result_fields[];
 extern const struct field egress_ticket_fields[];
 /* "connection refused" ... */

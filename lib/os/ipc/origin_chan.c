@@ -19,6 +19,8 @@ static const struct chan_row rows[ORIGIN_N_MSGS] = {
 	[ORIGIN_TOKENS] = {"TOKENS", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_FD | CHAN_ID},
 	[ORIGIN_STORED] = {"STORED", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
 	[ORIGIN_RENEW] = {"RENEW", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
+	[ORIGIN_POLICY] = {"POLICY", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[ORIGIN_PACK] = {"PACK", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD},
 };
 
 const struct chan origin_chan = {.sides = {"keeper", "origin"},
@@ -45,6 +47,7 @@ const char *origin_outcome_text(enum origin_outcome outcome)
 		[ORIGIN_BUSY] = "too many concurrent requests to this host",
 		[ORIGIN_GONE] = "canceled before the server responded",
 		[ORIGIN_NOT_SET] = "no credential is set for the placeholder of the request",
+		[ORIGIN_DENIED_RULE] = "denied by a rule about requests",
 	};
 
 	return outcome < ORIGIN_N_OUTCOMES ? texts[outcome] : "unknown outcome";
@@ -116,6 +119,11 @@ static const struct field renew_fields[] = {FIELD_ONE(uint8_t, 0, ORIGIN_HAS_ALL
 int origin_ask_renew(int sock, uint8_t has)
 {
 	return chan_send(sock, ORIGIN_RENEW, 0, renew_fields, &has, -1);
+}
+
+int origin_ask_policy(int sock, uint32_t id, uint8_t part, int table)
+{
+	return chan_send(sock, ORIGIN_POLICY, id, egress_policy_fields, &part, table);
 }
 
 static const struct field config_fields[] = {
@@ -203,6 +211,11 @@ int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret)
 int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has)
 {
 	return chan_get(&origin_chan, msg, ORIGIN_RENEW, renew_fields, ret_has);
+}
+
+int origin_get_policy(const struct ipc_msg *msg, uint8_t *ret_part)
+{
+	return chan_get(&origin_chan, msg, ORIGIN_POLICY, egress_policy_fields, ret_part);
 }
 
 static bool result_is_ok(const struct origin_result *r)

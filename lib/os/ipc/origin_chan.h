@@ -20,6 +20,8 @@
  *          TOKENS   origin -> keeper  RUN             a pipe        struct origin_tokens
  *          STORED   keeper -> origin  RUN, per TOKENS -             struct origin_stored
  *          RENEW    keeper -> origin  RUN             -             u8 has
+ *          POLICY   keeper -> origin  RUN             a table       u8 part
+ *          PACK     keeper -> origin  RUN             a file        -
  * Trust    keeper: origin reads bytes of a server and of edge. origin: also checks the keeper.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc (what each means), origin_chan_test.c, origin_chan_fuzz.c
@@ -52,6 +54,8 @@ enum origin_msg {
 	ORIGIN_TOKENS,
 	ORIGIN_STORED = 13,
 	ORIGIN_RENEW,
+	ORIGIN_POLICY,
+	ORIGIN_PACK,
 	ORIGIN_N_MSGS,
 };
 
@@ -108,8 +112,9 @@ enum origin_outcome {
 	ORIGIN_BAD_ANSWER,     /* the response is not HTTP, or cannot be searched */
 	ORIGIN_TIMEOUT,
 	ORIGIN_BUSY,
-	ORIGIN_GONE,	/* edge closed the socket first */
-	ORIGIN_NOT_SET, /* a placeholder, and no credential is set */
+	ORIGIN_GONE,	    /* edge closed the socket first */
+	ORIGIN_NOT_SET,	    /* a placeholder, and no credential is set */
+	ORIGIN_DENIED_RULE, /* by a rule about requests */
 	ORIGIN_N_OUTCOMES,
 };
 
@@ -147,7 +152,7 @@ int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST
 int origin_send_tokens(
 	int sock, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. ROOTS: chan_send_plain. */
+/* keeper's side; fds stay the caller's. ROOTS, PACK: chan_send_plain. */
 int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
 /* fd: origin's end of the socket to edge. */
 int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket, int fd) MUST_CHECK;
@@ -158,6 +163,8 @@ int origin_answer_need(int sock, uint32_t id, const struct origin_value *value, 
 int origin_answer_tokens(int sock, uint32_t id, const struct origin_stored *stored) MUST_CHECK;
 /* There are other tokens than before; `has` has at least what it had. */
 int origin_ask_renew(int sock, uint8_t has) MUST_CHECK;
+/* As POLICY of egress_chan.h. */
+int origin_ask_policy(int sock, uint32_t id, uint8_t part, int table) MUST_CHECK;
 
 /* Decoders: 0, or -EBADMSG. They leave the fd in the message. */
 int origin_get_config(const struct ipc_msg *msg, struct origin_config *ret) MUST_CHECK;
@@ -168,5 +175,6 @@ int origin_get_value(const struct ipc_msg *msg, struct origin_value *ret) MUST_C
 int origin_get_tokens(const struct ipc_msg *msg, struct origin_tokens *ret) MUST_CHECK;
 int origin_get_stored(const struct ipc_msg *msg, struct origin_stored *ret) MUST_CHECK;
 int origin_get_renew(const struct ipc_msg *msg, uint8_t *ret_has) MUST_CHECK;
+int origin_get_policy(const struct ipc_msg *msg, uint8_t *ret_part) MUST_CHECK;
 int origin_get_result(const struct ipc_msg *msg, struct origin_result *ret) MUST_CHECK;
 int origin_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;

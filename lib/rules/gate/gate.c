@@ -10,13 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "gate_internal.h"
-
-/* The texts of a decision: `rule` and `reason` of the record and of the verdict. */
-struct judgement {
-	bool allowed;
-	char rule[EDGE_MAX_RULE];
-	char reason[POLICY_MAX_EXPLAIN];
-};
+#include "lib/rules/head/head.h"
 
 struct gate *gate_new(const char *name, struct audit *audit)
 {
@@ -25,6 +19,7 @@ struct gate *gate_new(const char *name, struct audit *audit)
 	gate_set_name(g, name);
 	gate_set_audit(g, audit, "no audit log is open");
 	g->counters = xcalloc(GATE_COUNTERS, sizeof(*g->counters));
+	arena_init(&g->arena, HTTP_ARENA_SIZE);
 	/* Without random bytes a guest could make two names share a count, no more. */
 	(void)!getrandom(g->key, sizeof(g->key), 0);
 	return g;
@@ -237,7 +232,7 @@ static void judge_name(
 			rule_action_name(op->kind), op->host->name);
 }
 
-static void refuse_gate(struct judgement *j, struct edge_verdict *ret, const char *why)
+void gate_refuse(struct judgement *j, struct edge_verdict *ret, const char *why)
 {
 	j->allowed = false;
 	(void)snprintf(j->reason, sizeof(j->reason), "%s", why);
@@ -260,7 +255,22 @@ static void refuse_loopback(
 	(void)snprintf(why, sizeof(why),
 		"loopback address %.64s cannot be reached through the proxy: unset http_proxy for this program (busybox: wget -Y off)",
 		ask->host);
-	refuse_gate(j, ret, why);
+	gate_refuse(j, ret, why);
+}
+
+/* The program may not know why its connection is read. */
+static void refuse_fault(struct gate *g, const struct edge_ask *ask, uint64_t now_ms,
+	struct judgement *j, struct edge_verdict *ret)
+{
+	char rule[HEAD_MAX_RULE], why[EDGE_MAX_REASON];
+
+	if (ask->kind == EDGE_ASK_DNS || !gate_needs_rule(g, ask->host, ask->port, now_ms, rule)) {
+		gate_refuse(j, ret, ask->fault);
+		return;
+	}
+	(void)snprintf(why, sizeof(why), "%.160s; requests to %.80s are read for the rule %.160s",
+		ask->fault, ask->host, rule);
+	gate_refuse(j, ret, why);
 }
 
 static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_ms,
@@ -277,15 +287,15 @@ static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_
 	int r;
 
 	if (ask->fault[0]) {
-		refuse_gate(j, ret, ask->fault);
+		refuse_fault(g, ask, now_ms, j, ret);
 		return;
 	}
 	r = host_from_wire(slice_from_str(ask->host), &host, &err);
 	if (r < 0) {
-		refuse_gate(j, ret, err_text(&err, r));
+		gate_refuse(j, ret, err_text(&err, r));
 	} else if (strcmp(host.name, ask->host) != 0) {
 		/* The decided target must be, byte by byte, the target that egress gets. */
-		refuse_gate(j, ret, "the host is not in its canonical form");
+		gate_refuse(j, ret, "the host is not in its canonical form");
 	} else if (ask->kind == EDGE_ASK_DNS) {
 		judge_name(g, &op, j, ret);
 	} else {
@@ -294,6 +304,8 @@ static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_
 		if ((d.why == POLICY_SPECIAL || d.why == POLICY_NO_RULE) &&
 			ask->via == EDGE_VIA_FORWARD && is_loopback(&host))
 			refuse_loopback(ask, j, ret);
+		if (j->allowed && ask->kind == EDGE_ASK_HTTP)
+			gate_judge_head(g, ask, &op, j, ret);
 	}
 }
 
@@ -306,7 +318,7 @@ static void refuse_bound(struct judgement *j, struct edge_verdict *ret, const ch
 
 	(void)snprintf(why, sizeof(why), "%s%s%s", before, ask->host, behind);
 	ret->rule[0] = j->rule[0] = '\0';
-	refuse_gate(j, ret, why);
+	gate_refuse(j, ret, why);
 }
 
 /* The rest of a reason may be cut off: the name stands first. */
@@ -334,30 +346,42 @@ static bool is_plain(const struct edge_ask *ask)
 	       (ask->via == EDGE_VIA_TRANSPARENT && ask->proto == EDGE_PROTO_HTTP);
 }
 
-/* What a rule allows, with a check of credentials. */
-static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b,
+/* Rules are about requests to a host without a credential: edge reads them. */
+static void open_bare(struct judgement *j, struct edge_verdict *ret, const char *rule)
+{
+	char rest[POLICY_MAX_EXPLAIN];
+
+	ret->opened = true;
+	(void)snprintf(rest, sizeof(rest), "%s", j->reason);
+	(void)snprintf(
+		j->reason, sizeof(j->reason), "intercepted for the rule %s: %.600s", rule, rest);
+}
+
+/* What a rule allows, with a check of credentials. head: not NULL if some rule needs the head of
+ * requests to this host. */
+static void judge_bound(const struct edge_ask *ask, const struct gate_binding *b, const char *head,
 	struct judgement *j, struct edge_verdict *ret)
 {
 	bool is_bound = b && b->credential;
 
-	if (ask->kind == EDGE_ASK_DNS)
-		return;
 	if (is_plain(ask) && (is_bound || (b && b->has_host))) {
 		refuse_bound(j, ret, "", ask, " is intercepted in this sandbox: use https");
 	} else if (!is_bound && b && b->is_guarded && ask->kind == EDGE_ASK_TUNNEL) {
 		refuse_bound(j, ret, "", ask,
 			" is intercepted in this sandbox, and cannot be on this port");
-	} else if (!is_bound && ask->kind == EDGE_ASK_HTTP && ask->tls) {
+	} else if (!is_bound && !head && ask->kind == EDGE_ASK_HTTP && ask->tls) {
 		refuse_bound(j, ret, "the credential for ", ask, " was removed: reconnect");
 	} else if (is_bound && b->fault) {
 		ret->rule[0] = j->rule[0] = '\0';
-		refuse_gate(j, ret, b->fault);
-	} else if (is_bound && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
+		gate_refuse(j, ret, b->fault);
+	} else if ((is_bound || head) && ask->kind == EDGE_ASK_HTTP && !may_carry(ask)) {
 		refuse_bound(j, ret, "", ask,
 			" is intercepted in this sandbox: no TRACE and no CONNECT");
 	} else if (is_bound) {
 		ret->opened = ask->kind == EDGE_ASK_TUNNEL;
 		name_credential(j, b->credential);
+	} else if (head && ask->kind == EDGE_ASK_TUNNEL) {
+		open_bare(j, ret, head);
 	}
 }
 
@@ -367,6 +391,8 @@ static void refuse_unrecorded(struct edge_verdict *ret, const struct err *err, i
 	const char *text = err_text(err, r);
 
 	ret->allowed = ret->opened = false;
+	ret->wants[0] = '\0';
+	ret->wants_id = 0;
 	ret->no_rule_helps = true;
 	ret->rule[0] = '\0';
 	(void)snprintf(ret->reason, sizeof(ret->reason),
@@ -378,6 +404,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
 {
 	struct judgement j = {0};
+	char rule[HEAD_MAX_RULE];
 	struct err err = {0};
 	const char *path;
 	int r;
@@ -390,8 +417,14 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		ret->allowed = true;
 		return;
 	}
-	if (j.allowed)
-		judge_bound(ask, binding, &j, ret);
+	if (ret->wants_id) /* not decided yet: edge asks again */
+		return;
+	if (j.allowed && ask->kind != EDGE_ASK_DNS)
+		judge_bound(ask, binding,
+			gate_needs_rule(g, ask->host, ask->port, now_ms, rule) ? rule : NULL, &j,
+			ret);
+	if (ret->opened)
+		gate_put_wants(g, ask, now_ms, ret);
 	/* What is opened does not pass unseen. */
 	path = ret->opened && ask->via != EDGE_VIA_TRANSPARENT ? "forward" : gate_path_word(ask);
 	r = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);
@@ -401,6 +434,13 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		ret->allowed = j.allowed;
 	if (!ret->allowed)
 		ret->count = gate_count_refusal(g, ask);
+}
+
+void gate_record_late(struct gate *g, const struct edge_ask *ask, bool allowed, const char *reason)
+{
+	/* Nothing is left to refuse when this one cannot be written. */
+	(void)!record_gate(
+		g, ask, gate_path_word(ask), allowed, allowed ? "<dial failed>" : "", reason, NULL);
 }
 
 /* Whether the policy or an equivalent check denied it. */
@@ -427,7 +467,5 @@ void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress
 		(void)snprintf(reason, sizeof(reason), "%s", text);
 	if (refused)
 		(void)gate_count_refusal(g, ask);
-	/* Nothing is left to refuse when this one cannot be written. */
-	(void)!record_gate(g, ask, gate_path_word(ask), !refused, refused ? "" : "<dial failed>",
-		reason, NULL);
+	gate_record_late(g, ask, !refused, reason);
 }

@@ -26,6 +26,7 @@
 #include "lib/rules/audit/audit.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/os/ipc/origin_chan.h"
+#include "lib/rules/pack/packs.h"
 #include "lib/rules/policy/policy.h"
 
 #define GATE_COUNTERS 4096
@@ -62,6 +63,18 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
 	uint64_t now_ms);
 
+/* gate_head.c */
+/* Borrowed. NULL: no rule is about an API. */
+void gate_set_packs(struct gate *g, const struct packs *packs);
+/* The pack of the host, if rules are about APIs; or NULL. */
+const struct pack *gate_pack(const struct gate *g, const char *host, uint16_t port);
+/* Whether rules are about APIs. */
+bool gate_has_api(const struct gate *g);
+/* Whether the head of each request to the host must be read. */
+bool gate_needs_head(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms);
+/* Whether the rules about requests still permit what this ask was about. */
+bool gate_passes_head(struct gate *g, const struct edge_ask *ask, uint64_t now_ms);
+
 /* gate_cred.c */
 /* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
 void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
@@ -87,6 +100,10 @@ void gate_record_kept(struct gate *g, const struct gate_use *use);
 /* The result of an allowed request, from sbx-origin. */
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,
 	const struct origin_result *result);
+/* Both for a host without a credential, which is intercepted because rules need the head. */
+void gate_bare_result(
+	struct gate *g, const struct edge_ask *ask, const struct origin_result *result);
+void gate_bare_lost(struct gate *g, const struct edge_ask *ask, const char *why);
 /* The same if it exited before it reported: the value may have been sent. */
 void gate_origin_lost(struct gate *g, const struct edge_ask *ask, const char *credential,
 	bool had_value, const char *why);

@@ -100,6 +100,7 @@ static bool is_refusal(enum origin_outcome outcome)
 	case ORIGIN_NO_VALUE:
 	case ORIGIN_CANNOT_SIGN:
 	case ORIGIN_NOT_SET:
+	case ORIGIN_DENIED_RULE:
 		return true;
 	default:
 		return false;
@@ -140,6 +141,27 @@ static void append_use(
 	ev->op = slice_from_str(op);
 	/* Nothing is left to refuse when this one cannot be written. */
 	(void)!gate_append(g, ev, NULL);
+}
+
+void gate_bare_result(
+	struct gate *g, const struct edge_ask *ask, const struct origin_result *result)
+{
+	const char *text = result->text[0] ? result->text : origin_outcome_text(result->outcome);
+	char reason[ORIGIN_MAX_TEXT + ORIGIN_MAX_ADDR + 8];
+	bool refused = is_refusal(result->outcome);
+
+	if (result->outcome == ORIGIN_DONE || result->outcome == ORIGIN_GONE)
+		return;
+	(void)snprintf(
+		reason, sizeof(reason), "%s%s%s", result->addr, result->addr[0] ? ": " : "", text);
+	if (refused)
+		(void)gate_count_refusal(g, ask);
+	gate_record_late(g, ask, !refused, reason);
+}
+
+void gate_bare_lost(struct gate *g, const struct edge_ask *ask, const char *why)
+{
+	gate_record_late(g, ask, true, why);
 }
 
 void gate_origin_result(struct gate *g, const struct edge_ask *ask, const char *credential,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gate.h"
+#include "lib/base/arena.h"
 
 /* One thing that was refused, by its hash: the table then costs the same for long names. */
 struct counter {
@@ -24,6 +25,15 @@ struct gate {
 	uint8_t key[16];
 	uint32_t now;
 	struct counter *counters;
+	const struct packs *packs; /* NULL: no rule is about an API */
+	struct arena arena;	   /* of one decision on a head */
+};
+
+/* The texts of a decision: `rule` and `reason` of the record and of the verdict. */
+struct judgement {
+	bool allowed;
+	char rule[EDGE_MAX_RULE];
+	char reason[POLICY_MAX_EXPLAIN];
 };
 
 const char *gate_path_word(const struct edge_ask *ask);
@@ -32,4 +42,16 @@ const char *gate_path_word(const struct edge_ask *ask);
 #define GATE_MAX_OP (EDGE_MAX_METHOD + GATE_MAX_PATH + 8)
 void gate_print_op(const struct edge_ask *ask, char *buf);
 int gate_append(struct gate *g, const struct audit_event *ev, struct err *err) MUST_CHECK;
+/* What came of an allowed request: it failed, or was refused later. */
+void gate_record_late(struct gate *g, const struct edge_ask *ask, bool allowed, const char *reason);
+/* gate_head.c: as gate_needs_head, and names such a rule: HEAD_MAX_RULE bytes. */
+bool gate_needs_rule(
+	const struct gate *g, const char *host, uint16_t port, uint64_t now_ms, char *ret_rule);
+/* Of a tunnel that is intercepted: the headers that edge sends with each request. */
+void gate_put_wants(
+	struct gate *g, const struct edge_ask *ask, uint64_t now_ms, struct edge_verdict *ret);
+void gate_refuse(struct judgement *j, struct edge_verdict *ret, const char *why);
+/* gate_head.c: of an HTTP ask that the network rules allow. */
+void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
+	struct judgement *j, struct edge_verdict *ret);
 uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask);

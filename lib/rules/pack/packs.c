@@ -8,6 +8,15 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
+void packs_done(struct packs *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		pack_done(&set->v[i]);
+	for (size_t i = 0; i < set->n_faults; i++)
+		free(set->fault[i]);
+	*set = (struct packs){0};
+}
+
 const struct pack *packs_find(const struct packs *set, const char *name)
 {
 	for (size_t i = 0; i < set->n; i++)

@@ -29,6 +29,7 @@ struct packs {
 /* In alphabetical order, the shipped ones first; none of a directory that does not exist. */
 int packs_load_installed(struct packs *set, struct err *err) MUST_CHECK;
 
+void packs_done(struct packs *set);
 /* NULL when there is none. */
 const struct pack *packs_find(const struct packs *set, const char *name);
 const struct pack *packs_of_host(const struct packs *set, struct slice host, uint16_t port);

@@ -256,3 +256,25 @@ void policy_free(struct policy *p)
 	free(p->fault);
 	free(p);
 }
+
+int policy_inbox_take(
+	struct policy_inbox *in, uint8_t part, uint32_t id, int fd, struct policy **policy)
+{
+	AUTO_CLOSE int own = fd;
+	int files[POLICY_N_PARTS];
+
+	if (part == POLICY_ALL) {
+		fd_close(&in->all);
+		in->all = TAKE_FD(own);
+		in->id = id;
+		return 0;
+	}
+	if (in->all < 0 || in->id != id)
+		return -EBADMSG;
+	files[POLICY_ALL] = in->all;
+	files[POLICY_OWN] = own;
+	policy_free(*policy);
+	*policy = policy_open(files);
+	fd_close(&in->all);
+	return 1;
+}

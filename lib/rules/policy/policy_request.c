@@ -16,6 +16,7 @@ struct look {
 	bool is_mute, is_damaged;
 	struct policy_hit deny, ask, allow;
 	bool is_covered, is_named, is_governed;
+	struct policy_hit named, governs; /* is_named and is_governed: a rule */
 };
 
 static struct slice text_at(struct look *l, uint32_t at, size_t n)
@@ -54,16 +55,21 @@ static void see_hosts(struct look *l, const struct req_group *g, size_t at, bool
 	}
 	for (uint32_t i = g->host; i < g->host + g->n_hosts; i++) {
 		const struct req_host *h = &l->t->req_host[i];
+		const struct table_rule *rule;
 
 		if (has_host &&
 			(!fits_port(l, h->spec.lo, h->spec.hi) || !fits_host(l, &h->spec, at)))
 			continue;
-		l->is_named = l->is_named ||
-			      policy_live_rule(l->t, h->any, l->req->op.now_ms, &l->is_damaged);
-		l->is_governed =
-			l->is_governed || (h->allow && !l->is_mute &&
-						  policy_live_rule(l->t, h->allow,
-							  l->req->op.now_ms, &l->is_damaged));
+		rule = policy_live_rule(l->t, h->any, l->req->op.now_ms, &l->is_damaged);
+		if (rule && !l->is_named)
+			l->named = (struct policy_hit){.table = l->t, .rule = rule};
+		l->is_named = l->is_named || rule;
+		rule = h->allow && !l->is_mute
+			       ? policy_live_rule(l->t, h->allow, l->req->op.now_ms, &l->is_damaged)
+			       : NULL;
+		if (rule && !l->is_governed)
+			l->governs = (struct policy_hit){.table = l->t, .rule = rule};
+		l->is_governed = l->is_governed || rule;
 	}
 }
 
@@ -430,6 +436,31 @@ bool policy_governs(const struct policy *p, const struct policy_op *op, struct s
 bool policy_needs_head(const struct policy *p, const struct policy_op *op, struct slice service)
 {
 	return look_for_hosts(p, op, service).is_named;
+}
+
+bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
+	struct slice service, bool allows, struct policy_rule *ret)
+{
+	struct look l = look_for_hosts(p, op, service);
+	struct policy_hit hit = allows ? l.governs : l.named;
+	struct policy_decision d = {0};
+
+	if (hit.rule)
+		policy_name_rule(hit, &d);
+	*ret = d.rule;
+	return allows ? l.is_governed : l.is_named;
+}
+
+bool policy_has_api(const struct policy *p)
+{
+	for (size_t part = 0; p && !p->fault && part < POLICY_N_PARTS; part++) {
+		const struct table *t = &p->part[part];
+
+		for (size_t i = 0; t->map && i < table_count(t, TABLE_REQ_GROUPS); i++)
+			if (t->req_group[i].kind == EFFECT_API)
+				return true;
+	}
+	return false;
 }
 
 size_t policy_header_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS])

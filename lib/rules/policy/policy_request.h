@@ -59,6 +59,12 @@ void policy_decide_request(
 bool policy_governs(const struct policy *p, const struct policy_op *op, struct slice service);
 /* Whether any rule about requests does: then the heads of requests to it must be seen. */
 bool policy_needs_head(const struct policy *p, const struct policy_op *op, struct slice service);
+/* As policy_needs_head, or with `allows` as policy_governs. *ret is such a rule; without resources
+ * if the compiled rules are damaged. */
+bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
+	struct slice service, bool allows, struct policy_rule *ret);
+/* Whether there are rules about API packs. */
+bool policy_has_api(const struct policy *p);
 /* The names of headers that rules have, in lower case, each once. Returns their number. */
 size_t policy_header_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS]);
 

@@ -57,3 +57,16 @@ bool policy_is_closed(const struct policy *policy);
 /* As policy_open, from memory that was made by table_build; takes it over. NULL: no such part,
  * which is a fault only for POLICY_ALL. */
 struct policy *policy_from(void *const bytes[POLICY_N_PARTS], const size_t n[POLICY_N_PARTS]);
+
+/* The tables as a worker receives them: part 0, then part 1 with the same id, which replaces the
+ * policy. Until then the previous one applies, at first none, which denies everything. */
+struct policy_inbox {
+	int all; /* the file of part 0 until part 1 arrives; -1: none */
+	uint32_t id;
+};
+
+#define POLICY_INBOX_EMPTY ((struct policy_inbox){.all = -1})
+
+/* Takes fd. 1: *policy was replaced. 0: part 1 is to come. -EBADMSG: part 1 without part 0. */
+int policy_inbox_take(struct policy_inbox *in, uint8_t part, uint32_t id, int fd,
+	struct policy **policy) MUST_CHECK;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/wire/http/canon/canon_named.h"
 
 #define ANSWER_ROOM 1024
 
@@ -118,17 +119,21 @@ int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret)
 	return 1;
 }
 
-bool out_is_decided(const struct ticket *ticket, const struct http_req *req)
+bool out_is_decided(const struct ticket *ticket, const struct http_req *req, struct slice names)
 {
-	const struct ticket_request r = {.tls = req->scheme == HTTP_SCHEME_HTTPS,
+	UNINITIALIZED uint8_t named[CANON_NAMED_MAX];
+	struct wr wr = wr_init(named, sizeof(named));
+	int r = canon_named_write(&wr, &req->headers, names);
+	const struct ticket_request own = {.tls = req->scheme == HTTP_SCHEME_HTTPS,
 		.method = req->method,
 		.host = req->host,
 		.port = req->port,
 		.path = req->path,
 		.query = req->query,
-		.has_query = req->has_query};
+		.has_query = req->has_query,
+		.named = slice_of(named, wr.n)};
 
-	return ticket_is_for(ticket, &r);
+	return r == 0 && ticket_is_for(ticket, &own);
 }
 
 int out_end(struct out *o, int fd, bool *is_shut)

@@ -56,8 +56,9 @@ void out_done(struct out *o);
  * complete, with the kind CANON_N_KINDS if it is malformed; 0 when more is to come; -EPIPE at the
  * end of the socket. Its payload holds until the next call. */
 int out_read_request(int fd, struct canon_reader *rd, struct canon_frame *ret) MUST_CHECK;
-/* Whether the request is the one that the keeper's ticket is for. */
-bool out_is_decided(const struct ticket *ticket, const struct http_req *req);
+/* Whether the request is the one that the keeper's ticket is for. names: of the headers that rules
+ * for its host name (canon_named.h). */
+bool out_is_decided(const struct ticket *ticket, const struct http_req *req, struct slice names);
 /* Sends the rest and ends our direction. Reads what edge still sends and drops it: a close with
  * unread bytes would cut off what edge has yet to read. 0 when all is over, -EAGAIN, or 1 when
  * there is more to drop. *is_shut begins as false: shutdown() is called once, because each call is

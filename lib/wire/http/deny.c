@@ -7,12 +7,17 @@
 enum escape { ESCAPE_NOTHING, ESCAPE_JSON, ESCAPE_QUOTED };
 
 /* Printable ASCII only: what a peer wrote must not become a header, a terminal code or markup. */
+static void put_some(struct wr *wr, struct slice s, size_t max)
+{
+	for (size_t i = 0; i < s.n && i < max; i++)
+		wr_u8(wr, s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
+	if (s.n > max)
+		wr_printf(wr, "...");
+}
+
 static void put_clean(struct wr *wr, struct slice s)
 {
-	for (size_t i = 0; i < s.n && i < DENY_MAX_TEXT; i++)
-		wr_u8(wr, s.p[i] >= 0x20 && s.p[i] < 0x7f ? s.p[i] : '?');
-	if (s.n > DENY_MAX_TEXT)
-		wr_printf(wr, "...");
+	put_some(wr, s, DENY_MAX_TEXT);
 }
 
 static void put_target(struct wr *wr, const struct deny *d)
@@ -86,6 +91,10 @@ static void put_command(struct wr *wr, const struct deny *d)
 		put_log_command(wr, d);
 		return;
 	}
+	if (d->command.n > 0) {
+		put_some(wr, d->command, DENY_MAX_LINE);
+		return;
+	}
 	if (d->rule.n > 0) {
 		wr_printf(wr, "sbx policy rm network --resource ");
 		put_word(wr, "", d->rule);
@@ -100,12 +109,30 @@ static void put_command(struct wr *wr, const struct deny *d)
 	}
 }
 
+static void put_effect(struct wr *wr, const struct deny *d)
+{
+	put_some(wr, d->effect, DENY_MAX_LINE);
+}
+
+static void put_instead(struct wr *wr, const struct deny *d)
+{
+	put_clean(wr, d->instead);
+}
+
 int deny_write_text(struct wr *wr, const struct deny *d)
 {
 	wr_printf(wr, "Blocked by network policy: ");
 	put_target(wr, d);
+	if (d->effect.n > 0) {
+		wr_printf(wr, "\n  request: ");
+		put_effect(wr, d);
+	}
 	wr_printf(wr, "\n  reason:  ");
 	put_reason(wr, d);
+	if (d->instead.n > 0) {
+		wr_printf(wr, "\n  allowed: ");
+		put_instead(wr, d);
+	}
 	if (d->count > 0)
 		wr_printf(wr, "\n  blocked: %" PRIu64 " time%s; retrying will not help", d->count,
 			d->count == 1 ? "" : "s");
@@ -165,6 +192,10 @@ static int write_json(struct wr *wr, const struct deny *d)
 	if (d->rule.n > 0)
 		put_member(wr, "rule", d, put_rule);
 	put_member(wr, "reason", d, put_reason);
+	if (d->effect.n > 0)
+		put_member(wr, "effect", d, put_effect);
+	if (d->instead.n > 0)
+		put_member(wr, "allowed_instead", d, put_instead);
 	put_member(wr, d->no_rule_helps ? "see" : "allow", d, put_command);
 	wr_printf(wr, ",\"refused\":%" PRIu64 "}\n", d->count);
 	return wr_finish(wr);

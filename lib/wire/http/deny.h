@@ -10,7 +10,8 @@
  * Trust    Host and rule come from peers and people: printed only as bounded printable ASCII,
  *          anything else as "?". Runs in edge.
  * Owns     Nothing; writes whole answers into the caller's buffer.
- * Limits   DENY_MAX_TEXT bytes of each name; an answer fits into DENY_ROOM.
+ * Limits   DENY_MAX_TEXT bytes of each name, DENY_MAX_LINE of an effect and a command; an answer
+ *          fits into DENY_ROOM.
  * See      deny_test.c
  */
 #pragma once
@@ -18,7 +19,8 @@
 #include "lib/wire/http/canon/canon.h"
 
 #define DENY_MAX_TEXT 255
-#define DENY_ROOM 8192
+#define DENY_MAX_LINE 512
+#define DENY_ROOM 12288
 
 struct deny {
 	struct slice host;    /* canonical, or as far as it could be read */
@@ -28,6 +30,10 @@ struct deny {
 	struct slice sandbox; /* its name, for the command to type */
 	uint64_t count;	      /* how often this was refused, now included; 0: not known */
 	bool no_rule_helps;   /* it is not the policy that would have to change */
+	/* Of a rule about requests; else empty. */
+	struct slice effect;  /* what the request does (lib/rules/effect) */
+	struct slice instead; /* the nearest rule that allows a request to this host */
+	struct slice command; /* to type instead of one about the network */
 };
 
 /* Whether an Accept header names JSON. */

@@ -85,6 +85,7 @@ void conn_free_if_over(struct edge *e, struct conn *c)
 		return;
 	e->net->conns[c->idx] = NULL;
 	e->net->n_conns--;
+	free(c->own_wants);
 	free(c);
 }
 

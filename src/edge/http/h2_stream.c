@@ -25,6 +25,8 @@ struct conn *h2_stream_new(struct h2 *h, uint32_t id)
 	c->proto = EDGE_PROTO_HTTP;
 	c->target = h->c->target;
 	c->sni = h->c->sni;
+	c->wants = h->c->wants;
+	c->wants_id = h->c->wants_id;
 	c->stream = xcalloc(1, sizeof(*c->stream));
 	*c->stream = (struct h2_stream){.h2 = h, .next = h->streams};
 	arena_init(&c->stream->tail_arena, H2_TAIL_SIZE);

@@ -208,7 +208,9 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 
 	if (!p || p->state != PROXY_ASKED)
 		return;
-	if (!verdict->allowed)
+	if (verdict->wants_id && p->x.n_asks++ < PROXY_ASKS)
+		step = proxy_ask(e, c, p->x.req, verdict->wants, verdict->wants_id);
+	else if (!verdict->allowed)
 		step = proxy_deny(e, c, verdict);
 	else if (own < 0 || conn_take_fd(e, c, TAKE_FD(own)) < 0)
 		step = proxy_fail(e, c, 502, slice_from_str(no_way));

@@ -38,6 +38,9 @@ static inline struct slice proxy_rest_slice(const struct proxy_rest *rest)
 enum proxy_step proxy_read_head(struct edge *e, struct conn *c);
 /* Handles a parsed request, which must stay valid until its END. */
 enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *req);
+/* Asks the keeper about the request. wants: names of headers to send and their id, or "" and 0. */
+enum proxy_step proxy_ask(
+	struct edge *e, struct conn *c, const struct http_req *req, const char *wants, uint32_t id);
 enum proxy_step proxy_discard(struct edge *e, struct conn *c);
 /* c->fd is set: sends the head to egress. */
 enum proxy_step proxy_start_exchange(struct edge *e, struct conn *c);

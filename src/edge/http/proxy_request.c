@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
+#include "lib/wire/http/canon/canon_named.h"
 
 /* One HEAD frame and an END; also the largest send other than data. */
 static uint8_t frames[CANON_FRAME_HEADER + CANON_MAX_HEAD + CANON_FRAME_HEADER + CANON_MAX_END];
@@ -66,6 +67,8 @@ static void note_request(struct proxy_exchange *x, struct http_req *req)
 }
 
 static_assert(EDGE_MAX_TARGET > HTTP_MAX_TARGET, "each canonical target fits into an ASK");
+static_assert(EDGE_MAX_NAMED > CANON_NAMED_MAX && EDGE_MAX_WANTS >= CANON_NAMED_NAMES,
+	"and the headers that rules name");
 
 /* Path and query, as the keeper's ticket has them. */
 static int put_target(const struct http_req *req, char *buf, size_t size)
@@ -80,11 +83,18 @@ static int put_target(const struct http_req *req, char *buf, size_t size)
 	return slice_to_cstr(req->query, buf + req->path.n + 1, size - req->path.n - 1);
 }
 
-static enum proxy_step ask_keeper(struct edge *e, struct conn *c, const struct http_req *req)
+enum proxy_step proxy_ask(
+	struct edge *e, struct conn *c, const struct http_req *req, const char *wants, uint32_t id)
 {
+	static const struct http_fault large = {431, "the headers that rules name are too large"};
 	struct edge_ask ask = {
 		.kind = EDGE_ASK_HTTP, .via = c->via, .proto = EDGE_PROTO_HTTP, .port = req->port};
+	struct wr wr = wr_init(ask.named, sizeof(ask.named) - 1);
+
 	ask.tls = conn_is_opened(c);
+	ask.wants_id = id;
+	if (canon_named_write(&wr, &req->headers, slice_from_str(wants)) < 0)
+		return proxy_refuse(e, c, &large);
 	if (slice_to_cstr(req->host, ask.host, sizeof(ask.host)) < 0 ||
 		slice_to_cstr(req->method, ask.method, sizeof(ask.method)) < 0 ||
 		put_target(req, ask.target, sizeof(ask.target)) < 0) {
@@ -137,7 +147,7 @@ enum proxy_step proxy_on_head(struct edge *e, struct conn *c, struct http_req *r
 	if (req->form == HTTP_FORM_AUTHORITY)
 		return leave_by_connect(e, c, req, &fault);
 	note_request(&p->x, req);
-	return ask_keeper(e, c, req);
+	return proxy_ask(e, c, req, c->wants ? c->wants : "", c->wants_id);
 }
 
 /* A head is parsed only if there is room for a denial: nothing else is written before the answer,

@@ -19,6 +19,8 @@
 #define PROXY_MIN_ROOM 1024
 /* Chunk sizes and line ends; reserved so that they always fit after their data. */
 #define PROXY_CHUNK_ROOM 32
+/* How often the keeper may want other headers of one request. */
+#define PROXY_ASKS 4
 
 enum proxy_state {
 	PROXY_HEAD,	/* reading a head; idle between two requests */
@@ -43,6 +45,7 @@ struct proxy_exchange {
 	char host[EDGE_MAX_HOST]; /* "" while its target is unknown */
 	uint16_t port;
 	bool is_head, http10, keep_alive, websocket, json;
+	unsigned int n_asks; /* the keeper wanted headers */
 
 	/* To egress. */
 	bool req_done; /* read to its END */

@@ -77,8 +77,11 @@ struct conn {
 	struct open *open;
 	const struct host *sni; /* name in its ClientHello; NULL: none */
 	bool opened;		/* the keeper decided to intercept TLS to the target */
-	bool in_cut;		/* in_end without the guest's close_notify */
-	bool out_cut;		/* out was truncated: no clean end */
+	char *own_wants;	/* wants, if they are this connection's own */
+	const char *wants;	/* names of headers for each ASK inside; NULL: none */
+	uint32_t wants_id;
+	bool in_cut;   /* in_end without the guest's close_notify */
+	bool out_cut;  /* out was truncated: no clean end */
 	bool fd_waits; /* EPOLLOUT is registered: a send was short, or a later one may be */
 	bool fd_eof;
 	struct canon_reader *reader; /* CONN_OPENING: of egress' answer */

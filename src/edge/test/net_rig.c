@@ -332,8 +332,16 @@ void net_deny(struct net_rig *n, struct net_ask *a, const char *reason)
 
 void net_allow_opened(struct net_rig *n, struct net_ask *a)
 {
-	struct edge_verdict v = {.allowed = true, .opened = true};
+	struct edge_verdict v = {.allowed = true, .opened = true, .wants = "x-a", .wants_id = 5};
 
+	answer(n, a, &v, -1);
+}
+
+void net_want(struct net_rig *n, struct net_ask *a, const char *names, uint32_t id)
+{
+	struct edge_verdict v = {.wants_id = id};
+
+	(void)snprintf(v.wants, sizeof(v.wants), "%s", names);
 	answer(n, a, &v, -1);
 }
 

@@ -104,7 +104,9 @@ bool net_faulted(struct net_rig *n, const char *text);
 /* Answers; for a tunnel returns egress's end, with the head read. */
 struct net_way *net_allow(struct net_rig *n, struct net_ask *a);
 void net_deny(struct net_rig *n, struct net_ask *a, const char *reason);
-/* Edge intercepts its TLS. */
+/* Wants the headers with these names. */
+void net_want(struct net_rig *n, struct net_ask *a, const char *names, uint32_t id);
+/* Edge intercepts its TLS, and sends the header x-a with each request (wants_id 5). */
 void net_allow_opened(struct net_rig *n, struct net_ask *a);
 void way_accept(struct net_way *w);
 void way_refuse(struct net_way *w, uint16_t status, const char *reason);

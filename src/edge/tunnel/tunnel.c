@@ -87,6 +87,14 @@ static int send_head(struct conn *c)
 
 static void opened_tunnel(struct edge *e, struct conn *c);
 
+static void keep_wants(struct conn *c, const struct edge_verdict *verdict)
+{
+	if (!verdict->wants_id)
+		return;
+	c->wants = c->own_wants = xstrdup(verdict->wants);
+	c->wants_id = verdict->wants_id;
+}
+
 void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict, int fd)
 {
 	if (!verdict->allowed) {
@@ -102,6 +110,7 @@ void tunnel_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict
 	}
 	c->opened = verdict->opened;
 	if (c->opened) {
+		keep_wants(c, verdict);
 		opened_tunnel(e, c);
 		return;
 	}

@@ -9,7 +9,7 @@
 
 #include "lib/base/hash/ticket.h"
 #include "lib/os/loop/loop.h"
-#include "lib/rules/policy/policy.h"
+#include "lib/rules/policy/table.h"
 #include "lib/wire/http/http1.h"
 #include "limits.h"
 

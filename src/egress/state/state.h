@@ -37,8 +37,7 @@ struct egress {
 	struct loop loop;
 	struct control control;
 	struct policy *policy;
-	int all_rules; /* the first table of a policy, until the second one comes; -1: none */
-	uint32_t all_rules_id;
+	struct policy_inbox inbox;
 	struct egress_config config;
 	struct addr_locals locals;
 	struct addr pins[EGRESS_MAX_PINS];

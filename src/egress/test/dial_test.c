@@ -30,7 +30,7 @@ static int set_up(void **state)
 	assert_int_equal(dup2(pair[1], CONTROL_FD), CONTROL_FD);
 	e = (struct egress){.ops = &exchange_ops,
 		.exchanges = xcalloc(EGRESS_SLOTS, sizeof(*e.exchanges)),
-		.all_rules = -1,
+		.inbox = POLICY_INBOX_EMPTY,
 		.idle_pipe = {-1, -1}};
 	assert_int_equal(loop_init(&e.loop), 0);
 	e.policy = policy_load(slice_from_str(ALLOW), "policy", "demo");

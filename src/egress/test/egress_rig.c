@@ -353,6 +353,11 @@ int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t po
 
 int rig_open_http(struct rig *r, const struct http_req *req)
 {
+	return rig_open_named(r, req, "");
+}
+
+int rig_open_named(struct rig *r, const struct http_req *req, const char *named)
+{
 	struct egress_open open = {.kind = EGRESS_HTTP, .port = req->port};
 	const struct ticket_request t = {.tls = req->scheme == HTTP_SCHEME_HTTPS,
 		.method = req->method,
@@ -360,7 +365,8 @@ int rig_open_http(struct rig *r, const struct http_req *req)
 		.port = req->port,
 		.path = req->path,
 		.query = req->query,
-		.has_query = req->has_query};
+		.has_query = req->has_query,
+		.named = slice_from_str(named)};
 
 	assert_int_equal(slice_to_cstr(req->host, open.host, sizeof(open.host)), 0);
 	ticket_make(&t, &open.ticket);

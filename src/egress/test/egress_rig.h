@@ -92,6 +92,8 @@ void rig_listen_keeper(struct rig *r, int ms);
 int rig_open(struct rig *r, enum egress_kind kind, const char *host, uint16_t port);
 /* Of the kind HTTP, with a ticket for the request. */
 int rig_open_http(struct rig *r, const struct http_req *req);
+/* The same; `named` is the text of the headers that rules name. */
+int rig_open_named(struct rig *r, const struct http_req *req, const char *named);
 /* OPEN of the kind SOCKET; its id is r->n_ids. */
 void rig_open_socket(struct rig *r, const char *host, uint16_t port);
 /* The result of the last SOCKET, once it is closed; ret_fd is the test's, -1 without one. */

@@ -26,6 +26,9 @@
 
 struct origin;
 
+/* The function of a channel that sends POLICY. */
+typedef int ask_policy_fn(int sock, uint32_t id, uint8_t part, int table);
+
 struct origin_exchange {
 	struct ask_copy *what; /* NULL: free */
 	uint32_t gen;
@@ -76,7 +79,10 @@ struct origin {
 	struct origin_asked_value values[ORIGIN_N_WHICH];
 	uint64_t given[KEEPER_MAX_GIVEN]; /* serials, a ring */
 	size_t n_given;
-	bool is_renew_due; /* RENEW must be sent */
+	bool is_renew_due;  /* RENEW must be sent */
+	bool is_policy_due; /* POLICY must be sent */
+	bool has_pack;	    /* PACK was sent with a text */
+	uint32_t n_policies;
 	struct origin_kept kept[KEEPER_ORIGIN_TOKENS];
 	size_t n_kept;
 };
@@ -97,6 +103,8 @@ struct origins {
 	/* Orders a connection at egress. -EAGAIN: retry when egress accepts messages. */
 	int (*open_socket)(
 		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange);
+	/* Sends both tables of the policy to a worker. */
+	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask);
 	/* Starts the program with its end of the channel; tests replace it. */
 	int (*spawn)(struct keeper *k, int sock, struct jail_child *ret, struct err *err);
 };

@@ -3,8 +3,8 @@
  * origin_link - the keeper's side of lib/os/ipc/origin_chan.h, and the life of the origin
  * processes.
  *
- * How      Runs one sbx-origin for each requested host and port with a credential. It is started at
- *          the first request. It is stopped after KEEPER_ORIGIN_IDLE_MS without use, when another
+ * How      Runs one sbx-origin for each requested host and port that is intercepted. It is started
+ *          at the first one. It is stopped after KEEPER_ORIGIN_IDLE_MS without use, when another
  *          host needs its slot, or when its binding or the policy changes. A request gets a socket
  *          pair: edge gets its end immediately, the end for origin is kept until it can be sent. An
  *          origin that does not read delays only its own messages.
@@ -110,7 +110,10 @@ static void record_end(
 	if (ex->has_result)
 		return;
 	ask_copy_get(ex->what, &ask);
-	gate_origin_lost(k->gate, &ask, o->binding.name, o->n_given > 0, why);
+	if (origin_is_bare(o))
+		gate_bare_lost(k->gate, &ask, why);
+	else
+		gate_origin_lost(k->gate, &ask, o->binding.name, o->n_given > 0, why);
 }
 
 static void drop_exchanges(struct keeper *k, struct origin *o, const char *why)
@@ -190,14 +193,14 @@ void origins_on_creds(struct keeper *k)
 		const struct binding *b =
 			o->worker.alive ? creds_find(k->creds, o->host, o->port) : NULL;
 
-		if (!o->worker.alive || (b && creds_is_same(b, &o->binding)))
+		if (!o->worker.alive || (b ? creds_is_same(b, &o->binding) : origin_is_bare(o)))
 			continue;
 		if (b && creds_is_renewal(&o->binding, b)) {
 			renew_origin(k, o, b);
 			continue;
 		}
-		log_info("credential %s was changed or removed: stopping sbx-origin for %s:%u",
-			o->binding.name, o->host, o->port);
+		log_info("the credential for %s:%u was changed or removed: stopping its sbx-origin",
+			o->host, o->port);
 		kill_origin(k, o, "the credential was changed or removed");
 	}
 }
@@ -293,6 +296,8 @@ static void fill_origin(struct origin *o, const struct edge_ask *ask, const stru
 	o->n_exchanges = o->next_conn = 0;
 	o->n_given = o->n_kept = 0;
 	o->is_renew_due = false;
+	o->is_policy_due = true;
+	o->has_pack = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
 		o->exchanges[i].fd = -1;
@@ -317,7 +322,7 @@ static int start_origin(struct keeper *k, const struct edge_ask *ask, const stru
 	int r;
 
 	if (!o)
-		return err_set(err, -EBUSY, "more than %d hosts with a credential are in use",
+		return err_set(err, -EBUSY, "more than %d intercepted hosts are in use",
 			KEEPER_MAX_ORIGINS);
 	fill_origin(o, ask, b);
 	r = worker_start(k, &o->worker, err);
@@ -367,7 +372,7 @@ static int add_exchange(
 
 int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
 {
-	const struct binding *b = creds_find(k->creds, ask->host, ask->port);
+	const struct binding *b = origins_binding(k, ask);
 	struct origin *o = find_target(k, ask);
 	int r = check_blamed(k, ask, err);
 
@@ -415,7 +420,9 @@ void origins_push(struct keeper *k, struct origin *o)
 
 	if (o->worker.phase != ORIGIN_PHASE_RUN)
 		return;
-	r = push_opens(o);
+	r = origin_push_policy(k, o);
+	if (r == 0)
+		r = push_opens(o);
 	if (r == 0)
 		r = conns_push(o);
 	if (r == 0)
@@ -496,7 +503,10 @@ static int on_result(struct keeper *k, struct origin *o, const struct ipc_msg *m
 		return err_set(err, -EBADMSG, "used a credential that it was not given");
 	ex->has_result = true;
 	ask_copy_get(ex->what, &ask);
-	gate_origin_result(k->gate, &ask, o->binding.name, &result);
+	if (origin_is_bare(o))
+		gate_bare_result(k->gate, &ask, &result);
+	else
+		gate_origin_result(k->gate, &ask, o->binding.name, &result);
 	return 0;
 }
 
@@ -553,10 +563,13 @@ static const struct worker_ops origin_worker = {
 	.get_target = target_text,
 };
 
-void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
-					    uint32_t want, uint32_t *ret_exchange))
+void origins_init(struct keeper *k,
+	int (*open_socket)(
+		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange),
+	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask))
 {
 	k->origins->open_socket = open_socket;
+	k->origins->send_tables = send_tables;
 	k->origins->roots = -1;
 	k->origins->spawn = hands_origin;
 	for (uint32_t i = 0; i < KEEPER_MAX_ORIGINS; i++)

@@ -11,8 +11,10 @@
 #include "vault_link.h"
 
 /* origin_link.c: the origin processes and their messages. */
-void origins_init(struct keeper *k, int (*open_socket)(struct keeper *k, const struct origin *o,
-					    uint32_t want, uint32_t *ret_exchange));
+void origins_init(struct keeper *k,
+	int (*open_socket)(
+		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange),
+	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask));
 bool origins_is_live(const struct keeper *k, struct loop_key key);
 /* Opens one exchange with the origin of the ask's host and starts the origin if needed. The caller
  * passes edge_fd on. On an error err has the reason. */
@@ -33,6 +35,16 @@ bool origins_are_busy(const struct keeper *k);
 void origins_push(struct keeper *k, struct origin *o);
 /* Returns a request that waits at this origin, or NULL. */
 const struct origin_exchange *origins_first_waiting(const struct origin *o);
+
+/* origin_policy.c: policies of origins, and hosts without a credential. */
+/* What the origin of this ask gets; NULL: the host is not intercepted. */
+const struct binding *origins_binding(const struct keeper *k, const struct edge_ask *ask);
+/* Without a credential: only rules need the head of its requests. */
+bool origin_is_bare(const struct origin *o);
+/* Sends the current policy to all. */
+void origins_set_policy(struct keeper *k);
+/* Returns -EAGAIN if origin does not read. */
+int origin_push_policy(struct keeper *k, struct origin *o) MUST_CHECK;
 
 /* origin_conn.c: connections for origins. */
 int conns_on_want(struct keeper *k, struct origin *o, const struct ipc_msg *msg) MUST_CHECK;

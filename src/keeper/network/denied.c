@@ -58,6 +58,9 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 		.rule = slice_from_str(verdict->rule),
 		.reason = slice_from_str(verdict->reason),
 		.sandbox = slice_from_str(verdict->sandbox),
+		.effect = slice_from_str(verdict->effect),
+		.instead = slice_from_str(verdict->instead),
+		.command = slice_from_str(verdict->command),
 		.count = verdict->count,
 		.no_rule_helps = verdict->no_rule_helps};
 

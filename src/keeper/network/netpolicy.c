@@ -61,6 +61,28 @@ static struct policy *check_closed(struct keeper *k, struct policy *policy)
 	return policy_open(k->netpolicy->table);
 }
 
+/* Packs are only in memory while rules are about APIs. */
+static void use_packs(struct keeper *k)
+{
+	struct netpolicy *np = k->netpolicy;
+	struct err err = {0};
+	int r;
+
+	gate_set_packs(k->gate, NULL);
+	if (np->packs)
+		packs_done(np->packs);
+	free(TAKE(np->packs));
+	if (!gate_has_api(k->gate))
+		return;
+	np->packs = xcalloc(1, sizeof(*np->packs));
+	r = packs_load_installed(np->packs, &err);
+	if (r < 0)
+		log_error("cannot read the API packs: %s", err_text(&err, r));
+	for (size_t i = 0; i < np->packs->n_faults; i++)
+		log_warn("an API pack is not used: %s", np->packs->fault[i]);
+	gate_set_packs(k->gate, np->packs);
+}
+
 /* The tables that sbxd sent last. Without both of them, everything is denied. */
 static void use_tables(struct keeper *k)
 {
@@ -70,6 +92,7 @@ static void use_tables(struct keeper *k)
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		np->table[i] = TAKE_FD(np->next.table[i]);
 	gate_set_policy(k->gate, check_closed(k, policy_open(np->table)));
+	use_packs(k);
 	if (gate_fault(k->gate))
 		log_warn("all traffic is denied: %s", gate_fault(k->gate));
 }
@@ -163,23 +186,29 @@ static int send_locals(struct keeper *k)
 }
 
 /* A part that is missing is sent as an empty file, which is not a table. */
-static int send_table(struct keeper *k, uint32_t id, enum policy_part part)
+static int send_table(
+	struct keeper *k, int sock, uint32_t id, enum policy_part part, ask_policy_fn *ask)
 {
 	AUTO_CLOSE int none = -1;
 	int fd = k->netpolicy->table[part];
 
 	if (fd < 0)
 		fd = none = sealed_file_make("policy", slice_of(NULL, 0));
-	return fd < 0 ? fd : egress_ask_policy(k->egress->worker.sock, id, (uint8_t)part, fd);
+	return fd < 0 ? fd : ask(sock, id, (uint8_t)part, fd);
+}
+
+int netpolicy_send_tables(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask)
+{
+	int r = send_table(k, sock, id, POLICY_ALL, ask);
+
+	return r < 0 ? r : send_table(k, sock, id, POLICY_OWN, ask);
 }
 
 static int send_policy(struct keeper *k)
 {
 	uint32_t id = k->egress->n_sent + 1;
-	int r = send_table(k, id, POLICY_ALL);
+	int r = netpolicy_send_tables(k, k->egress->worker.sock, id, egress_ask_policy);
 
-	if (r == 0)
-		r = send_table(k, id, POLICY_OWN);
 	if (r < 0)
 		return r;
 	k->egress->n_sent = id;
@@ -310,6 +339,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 		log_error("the network settings were not changed: %s", err_text(&err, r));
 	resend_policy(k);
 	origins_recheck(k);
+	origins_set_policy(k);
 	rl.policy = k->egress->n_sent;
 	if (r < 0)
 		link_answer(k, link, rl.link_gen, msg, r, err_text(&err, r));

@@ -18,6 +18,7 @@
 #define KEEPER_MAX_RELOADS 8	/* waiting for egress */
 
 struct keeper;
+struct packs;
 
 /* A RELOAD that waits until egress has the policy. */
 struct reload {
@@ -41,6 +42,7 @@ struct netpolicy {
 	struct stat resolver;	  /* of resolv.conf when it was sent */
 	uint64_t resolver_ms;	  /* time of the last check */
 	bool locals_due;	  /* the host's new addresses are not sent yet */
+	struct packs *packs;	  /* NULL: no rule is about an API */
 	struct reload reloads[KEEPER_MAX_RELOADS];
 	size_t n_reloads;
 };
@@ -50,6 +52,9 @@ void netpolicy_prepare(struct keeper *k);
 void netpolicy_init(struct keeper *k);
 /* Sends the complete configuration to egress. Returns < 0 if egress does not accept it. */
 int netpolicy_send(struct keeper *k) MUST_CHECK;
+/* Sends both tables to a worker. */
+int netpolicy_send_tables(struct keeper *k, int sock, uint32_t id,
+	int (*ask)(int sock, uint32_t id, uint8_t part, int table)) MUST_CHECK;
 /* Informs egress if resolv.conf or the addresses of the host changed. */
 void netpolicy_check_host(struct keeper *k);
 /* POLICY: one of two tables. */

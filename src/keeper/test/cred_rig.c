@@ -180,6 +180,17 @@ int cred_must_open(uint32_t id)
 	return fd;
 }
 
+void cred_must_get_policy(int origin)
+{
+	for (uint8_t i = 0; i < POLICY_N_PARTS; i++) {
+		uint8_t part;
+
+		rig_must_get(origin, ORIGIN_POLICY);
+		assert_int_equal(origin_get_policy(&rig_msg, &part), 0);
+		assert_int_equal(part, i);
+	}
+}
+
 int cred_origin_up(void)
 {
 	int origin = cred_origins[cred_n_origins - 1];
@@ -197,6 +208,7 @@ int cred_origin_up(void)
 	rig_must_get(origin, ORIGIN_ROOTS);
 	assert_true(pread(rig_msg.fd, text, sizeof(text) - 1, 0) > 0);
 	assert_non_null(strstr(text, "BEGIN CERTIFICATE"));
+	cred_must_get_policy(origin);
 	return origin;
 }
 

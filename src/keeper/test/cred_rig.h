@@ -39,7 +39,9 @@ void cred_changed(void);
 void cred_ask(uint32_t id, const char *host, const char *method);
 /* The same, allowed; returns edge's end. */
 int cred_must_open(uint32_t id);
-/* HELLO, CONFIG and ROOTS of the newest origin. */
+/* Both tables of the policy. */
+void cred_must_get_policy(int origin);
+/* HELLO, CONFIG, ROOTS and POLICY of the newest origin. */
 int cred_origin_up(void);
 /* Receives OPEN and returns its number; *ret_fd is origin's end. */
 uint32_t cred_must_get_open(int origin, int *ret_fd);

@@ -401,13 +401,14 @@ static void at_most_so_many_and_the_least_used_ends(void **state)
 	assert_int_equal(cred_n_origins, KEEPER_MAX_ORIGINS);
 	/* all have a request: the next host is refused, and none is killed */
 	assert_true(must_open_many(KEEPER_MAX_ORIGINS) < 0);
-	assert_non_null(strstr(rig_verdict.reason, "32 hosts with a credential"));
+	assert_non_null(strstr(rig_verdict.reason, "32 intercepted hosts"));
 	/* two are idle; the least recently used one makes room */
 	for (uint32_t i = 5; i < 7; i++) {
 		origin = cred_origins[i];
 		assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
 		rig_must_get(origin, ORIGIN_CONFIG);
 		rig_must_get(origin, ORIGIN_ROOTS);
+		cred_must_get_policy(origin);
 		assert_int_equal(
 			origin_send_closed(origin, cred_must_get_open(origin, &fd), 0, 0), 0);
 		RIG_UNTIL(rig_k.origins->list[i].n_exchanges == 0);

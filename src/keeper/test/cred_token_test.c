@@ -64,6 +64,7 @@ static int origin_up(uint8_t has)
 	assert_int_equal(origin_get_config(&rig_msg, &config), 0);
 	assert_int_equal(config.has, has);
 	rig_must_get(origin, ORIGIN_ROOTS);
+	cred_must_get_policy(origin);
 	rig_must_get(origin, ORIGIN_OPEN);
 	return origin;
 }

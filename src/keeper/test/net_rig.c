@@ -143,7 +143,7 @@ void rig_must_be_quiet(int fd)
 void rig_set_policy(const char *rules)
 {
 	AUTO_FREE char *path = xasprintf("%s/sbx/policy", rig_dir);
-	AUTO_FREE char *text = xasprintf("policy 1\n%send\n", rules);
+	AUTO_FREE char *text = xasprintf("policy 2\n%send\n", rules);
 
 	assert_int_equal(file_save(path, slice_from_str(text), NULL), 0);
 }

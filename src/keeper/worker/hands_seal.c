@@ -36,6 +36,8 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	AUTO_FREE char *config = paths_get(PATHS_CONFIG, NULL);
 	AUTO_FREE char *own = xasprintf("%s/services", config);
 	AUTO_FREE char *shipped = paths_get(PATHS_SHARE, "services");
+	AUTO_FREE char *packs = paths_get(PATHS_SHARE, "apis");
+	AUTO_FREE char *own_packs = xasprintf("%s/apis", config);
 	AUTO_FREE char *airlock = paths_get(PATHS_SHARE, "airlock");
 
 	jail_dirs_add(d, xstrdup(k->dir), true);
@@ -44,6 +46,7 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	jail_dirs_add(d, paths_get(PATHS_STATE, "warm"), false);
 	jail_dirs_add(d, paths_get(PATHS_STATE, "initrd"), false);
 	jail_dirs_add_links(d, shipped, false);
+	jail_dirs_add_links(d, packs, false);
 	jail_dirs_add_links(d, airlock, false);
 	jail_dirs_add(d, paths_get(PATHS_DATA, "templates"), false);
 	jail_dirs_add_of(d, k->template->kernel);
@@ -57,6 +60,7 @@ static int fill_dirs(struct keeper *k, struct jail_dirs *d, bool waits, struct e
 	(void)!paths_make(config, NULL);
 	jail_dirs_add_links(d, config, false);
 	jail_dirs_add_links(d, own, false);
+	jail_dirs_add_links(d, own_packs, false);
 	return add_audit(k, d, waits, err);
 }
 

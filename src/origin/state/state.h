@@ -13,6 +13,8 @@
 #include "limits.h"
 #include "line_ops.h"
 #include "ops.h"
+#include "lib/rules/pack/pack.h"
+#include "lib/rules/policy/table.h"
 
 struct sweep; /* sweep.c */
 
@@ -24,6 +26,9 @@ struct origin {
 	struct origin_config config;
 	struct host host;
 	struct service service;
+	struct policy *policy; /* NULL: everything is denied */
+	struct policy_inbox inbox;
+	struct pack pack; /* of the host, if rules are about APIs; else without a name */
 	SSL_CTX *tls;
 	struct exchange *exchanges; /* ORIGIN_SLOTS */
 	unsigned n_open;

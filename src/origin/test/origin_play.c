@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/rules/policy/test/policy_text.h"
 #include "src/origin/line/line_h2.h"
 
 #define ROUNDS 3
@@ -635,6 +636,8 @@ static void begin(void)
 	play_check(service_parse(
 			   slice_from_str(service_text), "play", &play_origin.service, NULL) == 0,
 		"service");
+	play_origin.policy =
+		policy_load(slice_from_str("policy 1\nallow network **\nend\n"), "policy", "demo");
 }
 
 /* Edge and server are closed: nothing must be left. */

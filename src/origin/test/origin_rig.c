@@ -20,6 +20,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/os/jail/unsealed.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 #define WAIT_S 60
 
@@ -142,6 +143,18 @@ static void wait_readable(int fd, int ms)
 	(void)poll(&p, 1, ms);
 }
 
+void rig_policy(struct rig *r, const char *rules)
+{
+	AUTO_FREE char *text = xasprintf("policy 1\n%send\n", rules);
+	int files[POLICY_N_PARTS];
+
+	policy_text_files(slice_from_str(text), "policy", "demo", files);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		assert_int_equal(origin_ask_policy(r->keeper, 1, (uint8_t)i, files[i]), 0);
+		fd_close(&files[i]);
+	}
+}
+
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service)
 {
 	struct origin_config config = {.sandbox = "demo", .port = 443, .has = has};
@@ -166,6 +179,7 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 	assert_int_equal(chan_send_plain(r->keeper, ORIGIN_ROOTS, 0, file), 0);
 	(void)close(file);
 	BIO_free(bio);
+	rig_policy(r, "allow network **:1-65535,127.0.0.1:443\n");
 }
 
 void rig_up(struct rig *r, const char *host, uint8_t has)

@@ -61,6 +61,8 @@ struct rig {
 struct rig *rig_start(const char *arg);
 /* HELLO, CONFIG, ROOTS. */
 void rig_up(struct rig *r, const char *host, uint8_t has);
+/* Other rules than that all hosts are allowed: for later requests. */
+void rig_policy(struct rig *r, const char *rules);
 /* With another service than rig_service. */
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service);
 /* Both, for RIG_HOST with a secret. */

@@ -23,7 +23,7 @@
 
 /* Whether keepers decide by rules about requests. If they do not, such rules are refused: a rule
  * that is accepted and ignored is worse than an error. */
-#define RULEBOOK_HAS_REQUESTS 0
+#define RULEBOOK_HAS_REQUESTS 1
 
 struct rulebook {
 	struct rules rules;

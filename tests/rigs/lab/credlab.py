@@ -34,7 +34,7 @@ NAMES = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.c
          "api.github.com", "github.com",
          "api.groq.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com", "api.test",
          "*.api.test",
-         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test",
+         "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test", "bare.test",
          "platform.claude.com", "mcp-proxy.anthropic.com")
 WAIT = 20
 

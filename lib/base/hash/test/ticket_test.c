@@ -19,6 +19,14 @@ static struct ticket_request request(
 		.query = slice_from_str(query ? query : "")};
 }
 
+static struct ticket_request with_named(const char *named)
+{
+	struct ticket_request req = request("GET", "a.test", 443, "/x", NULL);
+
+	req.named = slice_from_str(named);
+	return req;
+}
+
 static void a_ticket_is_for_its_request_alone(void **state)
 {
 	struct ticket_request list[] = {request("GET", "a.test", 443, "/x", NULL),
@@ -30,7 +38,8 @@ static void a_ticket_is_for_its_request_alone(void **state)
 		request("GET", "b.test", 443, "/x", NULL),
 		request("GET", "a.tes", 443, "t/x", NULL),
 		request("get", "a.test", 443, "/x", NULL),
-		request("GET", "a.test", 443, "/X", NULL), request("GET", "a.test", 443, "", "/x")};
+		request("GET", "a.test", 443, "/X", NULL), request("GET", "a.test", 443, "", "/x"),
+		with_named("x-a:1\n"), with_named("x-a:1\nx-b:\n"), with_named("x-b:\nx-a:1\n")};
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++) {
 		struct ticket ticket;

@@ -212,6 +212,14 @@ static void test_an_ask_becomes_the_ticket_of_its_whole_target(void **state)
 	assert_true(ticket_is_for(&ticket, &req));
 	ask.target[sizeof(ask.target) - 2] = 'b';
 	assert_false(ticket_is_for(&ticket, &req));
+	/* and so do the headers that rules name */
+	req = request("/x", NULL);
+	assert_int_equal(str_copy(ask.target, sizeof(ask.target), "/x"), 0);
+	assert_int_equal(str_copy(ask.named, sizeof(ask.named), "x-a:1\n"), 0);
+	edge_ask_ticket(&ask, &ticket);
+	assert_false(ticket_is_for(&ticket, &req));
+	req.named = slice_from_str(ask.named);
+	assert_true(ticket_is_for(&ticket, &req));
 }
 
 static void test_asks_that_cannot_be(void **state)
@@ -252,6 +260,29 @@ static void test_asks_that_cannot_be(void **state)
 				.method = "G",
 				.target = "/\xff"},
 			-EBADMSG},
+		{"http with headers",
+			{.kind = EDGE_ASK_HTTP,
+				.host = "a",
+				.port = 1,
+				.method = "G",
+				.wants_id = 9,
+				.named = "a:b\n"},
+			0},
+		{"http with none of the headers",
+			{.kind = EDGE_ASK_HTTP,
+				.host = "a",
+				.port = 1,
+				.method = "G",
+				.wants_id = 9},
+			0},
+		{"http with headers that were not wanted",
+			{.kind = EDGE_ASK_HTTP,
+				.host = "a",
+				.port = 1,
+				.method = "G",
+				.named = "a:b\n"},
+			-EBADMSG},
+		{"tunnel with headers", {.host = "a", .port = 1, .wants_id = 9}, -EBADMSG},
 		{"no kind", {.kind = EDGE_N_ASK_KINDS, .host = "a", .port = 1}, -EBADMSG},
 		{"no way", {.via = EDGE_N_VIAS, .host = "a", .port = 1}, -EBADMSG},
 		{"no protocol", {.proto = EDGE_N_PROTOS, .host = "a", .port = 1}, -EBADMSG},
@@ -321,6 +352,10 @@ static int decode(const struct ipc_msg *m)
 
 #define BODY(text) text, sizeof(text) - 1
 
+/* No wants; no effect, instead, command and wants. */
+#define ASK_END "\0\0\0\0\0\0"
+#define VERDICT_END "\0\0\0\0\0\0\0\0\0\0\0\0"
+
 static const struct {
 	const char *what;
 	uint16_t type;
@@ -363,23 +398,34 @@ static const struct {
 	{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
 	{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
 	{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
-	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), 0},
+	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0" ASK_END), 0},
 	{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
-		BODY("\0\0\0\1\0a\1\0\0\0\1\0\0\0\0\0\0"), -EBADMSG},
-	{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0"), -EBADMSG},
+		BODY("\0\0\0\1\0a\1\0\0\0\1\0\0\0\0\0\0" ASK_END), -EBADMSG},
+	{"ask with an fd", EDGE_ASK, 5, true, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0" ASK_END),
+		-EBADMSG},
 	{"ask inside TLS in a way that is none", EDGE_ASK, 5, false,
-		BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0"), -EBADMSG},
-	{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0"), 0},
-	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0"), 0},
-	{"opened and a way out", EDGE_VERDICT, 5, true, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0"),
+		BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0" ASK_END), -EBADMSG},
+	{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END), 0},
+	{"verdict that wants headers", EDGE_VERDICT, 5, false,
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), 0},
+	{"yes that wants headers", EDGE_VERDICT, 5, false,
+		BODY("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), -EBADMSG},
+	{"wants without an id", EDGE_VERDICT, 5, false,
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\0\0\0\0"), -EBADMSG},
+	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0" VERDICT_END),
+		0},
+	{"opened and a way out", EDGE_VERDICT, 5, true,
+		BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0" VERDICT_END), -EBADMSG},
+	{"opened and refused", EDGE_VERDICT, 5, false,
+		BODY("\0\1\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END), -EBADMSG},
+	{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END),
 		-EBADMSG},
-	{"opened and refused", EDGE_VERDICT, 5, false, BODY("\0\1\0\1\0\0\0\0\0\0\0\0\0"),
+	{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END),
 		-EBADMSG},
-	{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\0\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
-	{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0"), -EBADMSG},
-	{"no that no rule helps", EDGE_VERDICT, 5, false, BODY("\0\0\1\1\0\0\0\0\0\0\0\0\0"), 0},
-	{"yes that no rule helps", EDGE_VERDICT, 5, false, BODY("\1\0\1\1\0\0\0\0\0\0\0\0\0"),
-		-EBADMSG},
+	{"no that no rule helps", EDGE_VERDICT, 5, false,
+		BODY("\0\0\1\1\0\0\0\0\0\0\0\0\0" VERDICT_END), 0},
+	{"yes that no rule helps", EDGE_VERDICT, 5, false,
+		BODY("\1\0\1\1\0\0\0\0\0\0\0\0\0" VERDICT_END), -EBADMSG},
 	{"good CA", EDGE_CA, 0, false, BODY("\2\0p\n\1\0k"), 0},
 	{"CA without a key", EDGE_CA, 0, false, BODY("\2\0p\n\0\0"), -EBADMSG},
 	{"CA without a certificate", EDGE_CA, 0, false, BODY("\0\0\1\0k"), -EBADMSG},

@@ -91,6 +91,10 @@ static int decode(const struct ipc_msg *m)
 		r = origin_get_renew(m, &has);
 		check(r < 0 || has <= ORIGIN_HAS_ALL);
 		return r;
+	case ORIGIN_POLICY:
+		r = origin_get_policy(m, &has);
+		check(r < 0 || has <= 1);
+		return r;
 	case ORIGIN_RESULT:
 		return decode_result(m);
 	case ORIGIN_CLOSED:

@@ -167,6 +167,8 @@ static int decode(const struct ipc_msg *m)
 		return origin_get_stored(m, &stored);
 	case ORIGIN_RENEW:
 		return origin_get_renew(m, &has);
+	case ORIGIN_POLICY:
+		return origin_get_policy(m, &has);
 	case ORIGIN_RESULT:
 		return origin_get_result(m, &result);
 	case ORIGIN_CLOSED:
@@ -208,18 +210,22 @@ static const struct {
 	{"config of unknown values", ORIGIN_CONFIG, 0, true, BODY("\1\0d\1\0h\1\0\x8"), BAD},
 	{"config and more", ORIGIN_CONFIG, 0, true, BODY("\1\0d\1\0h\1\0\7x"), BAD},
 	{"good roots", ORIGIN_ROOTS, 0, true, BODY(""), 0},
+	{"good policy", ORIGIN_POLICY, 7, true, BODY("\1"), 0},
+	{"policy of no part", ORIGIN_POLICY, 7, true, BODY("\2"), BAD},
+	{"policy without fd", ORIGIN_POLICY, 7, false, BODY("\0"), BAD},
 	{"roots without fd", ORIGIN_ROOTS, 0, false, BODY(""), BAD},
 	{"roots with an id", ORIGIN_ROOTS, 1, true, BODY(""), BAD},
-	{"good open", ORIGIN_OPEN, 7, true, BODY("\1" CERT), 0},
-	{"open without fd", ORIGIN_OPEN, 7, false, BODY("\1" CERT), BAD},
+	{"good open", ORIGIN_OPEN, 7, true, BODY("\2" CERT), 0},
+	{"open with an old ticket", ORIGIN_OPEN, 7, true, BODY("\1" CERT), BAD},
+	{"open without fd", ORIGIN_OPEN, 7, false, BODY("\2" CERT), BAD},
 	{"open without a ticket", ORIGIN_OPEN, 7, true, BODY(""), BAD},
 	{"open with half a ticket", ORIGIN_OPEN, 7, true,
 		BODY("\1"
 		     "0123456789abcdef"),
 		BAD},
 	{"open with an old ticket", ORIGIN_OPEN, 7, true, BODY("\0" CERT), BAD},
-	{"open with a later ticket", ORIGIN_OPEN, 7, true, BODY("\2" CERT), BAD},
-	{"open and more", ORIGIN_OPEN, 7, true, BODY("\1" CERT "x"), BAD},
+	{"open with a later ticket", ORIGIN_OPEN, 7, true, BODY("\3" CERT), BAD},
+	{"open and more", ORIGIN_OPEN, 7, true, BODY("\2" CERT "x"), BAD},
 	{"good want", ORIGIN_WANT, 7, false, BODY(""), 0},
 	{"want with an fd", ORIGIN_WANT, 7, true, BODY(""), BAD},
 	{"good socket", ORIGIN_SOCKET, 7, true, BODY("\0\1\0a\1\0t"), 0},
@@ -255,7 +261,7 @@ static const struct {
 	{"renew and more", ORIGIN_RENEW, 0, false, BODY("\6\0"), BAD},
 	{"good result", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\1", "\1\0s\1\0a\1\0t")), 0},
 	{"result of no outcome", ORIGIN_RESULT, 7, false,
-		BODY(RESULT("\xf\xc8\0\1", "\1\0s\1\0a\1\0t")), BAD},
+		BODY(RESULT("\x10\xc8\0\1", "\1\0s\1\0a\1\0t")), BAD},
 	{"used in no slot", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\1", "\0\0\1\0a\1\0t")),
 		BAD},
 	{"used twice", ORIGIN_RESULT, 7, false, BODY(RESULT("\0\xc8\0\2", "\1\0s\1\0a\1\0t")), BAD},
@@ -289,18 +295,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "..............",
-		[ORIGIN_PHASE_CONFIG] = ".C............",
-		[ORIGIN_PHASE_ROOTS] = "..R...........",
-		[ORIGIN_PHASE_RUN] = "...O...S.V..SR",
-		[ORIGIN_PHASE_END] = "..............",
+		[ORIGIN_PHASE_START] = "................",
+		[ORIGIN_PHASE_CONFIG] = ".C..............",
+		[ORIGIN_PHASE_ROOTS] = "..R.............",
+		[ORIGIN_PHASE_RUN] = "...O...S.V..SRPA",
+		[ORIGIN_PHASE_END] = "................",
 	};
 	static const char *const origin[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "H.............",
-		[ORIGIN_PHASE_CONFIG] = "..............",
-		[ORIGIN_PHASE_ROOTS] = "..............",
-		[ORIGIN_PHASE_RUN] = "....RCW.N.T...",
-		[ORIGIN_PHASE_END] = "..............",
+		[ORIGIN_PHASE_START] = "H...............",
+		[ORIGIN_PHASE_CONFIG] = "................",
+		[ORIGIN_PHASE_ROOTS] = "................",
+		[ORIGIN_PHASE_RUN] = "....RCW.N.T.....",
+		[ORIGIN_PHASE_END] = "................",
 	};
 
 	for (enum origin_phase p = 0; p < ORIGIN_N_PHASES; p++) {

@@ -8,6 +8,7 @@
 #include "lib/wire/http/http1.h"
 
 static char buf[DENY_ROOM + 1];
+static uint8_t long_text[1000];
 
 static struct deny some_deny(void)
 {
@@ -152,6 +153,45 @@ static void nothing_is_reflected_raw(void **state)
 	arena_done(&arena);
 }
 
+/* A rule about requests decided: the text names the request, not only the host. */
+static void a_refused_request_is_named(void **state)
+{
+	struct deny d = {.host = slice_from_str("api.example.com"),
+		.port = 443,
+		.reason = slice_from_str("no rule permits this request"),
+		.effect = slice_from_str("http:POST api.example.com /v1/x"),
+		.instead = slice_from_str("http api.example.com/v1/** method GET"),
+		.command =
+			slice_from_str("sbx policy allow http api.example.com/v1/x --method POST"),
+		.count = 1};
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	assert_int_equal(deny_write_text(&wr, &d), 0);
+	buf[wr.n] = '\0';
+	assert_string_equal(buf,
+		"Blocked by network policy: api.example.com:443\n"
+		"  request: http:POST api.example.com /v1/x\n"
+		"  reason:  no rule permits this request\n"
+		"  allowed: http api.example.com/v1/** method GET\n"
+		"  blocked: 1 time; retrying will not help\n"
+		"  allow:   sbx policy allow http api.example.com/v1/x --method POST"
+		"     (run on the host)\n");
+	wr = wr_init(buf, DENY_ROOM);
+	assert_int_equal(deny_write_http(&wr, &d, true, false, false), 0);
+	buf[wr.n] = '\0';
+	assert_non_null(strstr(buf, ",\"effect\":\"http:POST api.example.com /v1/x\","
+				    "\"allowed_instead\":\"http api.example.com/v1/** method GET\","
+				    "\"allow\":\"sbx policy allow http"));
+	/* the longest ones fit */
+	memset(long_text, '"', sizeof(long_text));
+	d.effect = d.instead = d.command = d.reason = d.host = d.rule =
+		slice_of(long_text, sizeof(long_text));
+	for (int json = 0; json <= 1; json++) {
+		wr = wr_init(buf, DENY_ROOM);
+		assert_int_equal(deny_write_http(&wr, &d, json, false, false), 0);
+	}
+}
+
 /* What was allowed and failed must not read like a refusal: no rule would help. */
 static void a_failure_is_no_refusal(void **state)
 {
@@ -221,6 +261,7 @@ int main(void)
 		cmocka_unit_test(connect_fails_for_the_client),
 		cmocka_unit_test(json_is_for_those_who_ask),
 		cmocka_unit_test(nothing_is_reflected_raw),
+		cmocka_unit_test(a_refused_request_is_named),
 		cmocka_unit_test(a_failure_is_no_refusal),
 		cmocka_unit_test(an_unknown_count_is_not_said),
 		cmocka_unit_test(faults_are_answered),

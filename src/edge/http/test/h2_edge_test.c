@@ -254,6 +254,7 @@ static void test_requests_of_one_connection(void **state)
 	assert_true(n->asks[n->n_asks - 1].ask.tls);
 	(void)web_open(w, "GET", "/last", HOST, false);
 	(void)web_allow(w, "GET", "/last");
+	assert_int_equal(n->asks[n->n_asks - 1].ask.wants_id, 5);
 	web_free(w);
 	net_free(n);
 }

@@ -85,6 +85,54 @@ static void test_requests_of_one_connection(void **state)
 	net_free(n);
 }
 
+/* Rules name headers: the keeper decides when it has them. */
+static void test_headers_that_the_keeper_wants(void **state)
+{
+	static const char asked[] = "GET http://" HOST "/a HTTP/1.1\r\nHost: " HOST
+				    "\r\nX-A: 1\r\nX-B: 2\r\nX-A:  3 \r\nConnection: x-c\r\n"
+				    "X-C: 4\r\n\r\n";
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open(n, "/proxy");
+	struct net_ask *a;
+	struct net_way *w;
+
+	net_say(n, c, asked, strlen(asked));
+	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
+	a = net_asked(n, EDGE_ASK_HTTP, HOST, 80);
+	assert_int_equal(a->ask.wants_id, 0);
+	assert_string_equal(a->ask.named, "");
+	net_want(n, a, "x-a,x-c", 7);
+	net_until(n, n->n_asks == 2);
+	a = net_asked(n, EDGE_ASK_HTTP, HOST, 80);
+	assert_int_equal(a->ask.wants_id, 7);
+	assert_string_equal(a->ask.named, "x-a:1\nx-a:3\n"); /* x-c was for this connection */
+	assert_string_equal(a->ask.target, "/a");
+	/* other rules meanwhile */
+	net_want(n, a, "x-b", 8);
+	net_until(n, n->n_asks == 3);
+	assert_string_equal(net_asked(n, EDGE_ASK_HTTP, HOST, 80)->ask.named, "x-b:2\n");
+	w = allow(n);
+	net_until(n, has_request(w, "/a"));
+	net_end(n, c);
+	net_free(n);
+}
+
+/* A keeper that wants headers again and again gets no more, and the guest an answer. */
+static void test_wants_are_bounded(void **state)
+{
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open(n, "/proxy");
+
+	net_say(n, c, get, strlen(get));
+	for (unsigned i = 1; i <= 5; i++) {
+		net_until(n, n->n_asks == i);
+		net_want(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80), "x-a", i);
+	}
+	net_until(n, net_got_text(&c->side, "HTTP/1.1 403 Forbidden\r\n"));
+	assert_int_equal(n->n_asks, 5);
+	net_free(n);
+}
+
 /* Redirected, inside a CONNECT, and to the proxy: the same asks and the same data. */
 static void test_three_ways_are_one(void **state)
 {
@@ -251,6 +299,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_of_one_connection),
+		cmocka_unit_test(test_headers_that_the_keeper_wants),
+		cmocka_unit_test(test_wants_are_bounded),
 		cmocka_unit_test(test_three_ways_are_one),
 		cmocka_unit_test(test_a_fault_names_its_target),
 		cmocka_unit_test(test_slow_ones_hold_little),

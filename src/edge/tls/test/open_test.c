@@ -20,6 +20,7 @@ static const char get[] = "GET /a HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
 /* Both versions, by CONNECT and redirected: the same asks, and https requests. */
 static void test_requests_inside(void **state)
 {
+	static const char named[] = "GET /a HTTP/1.1\r\nHost: " HOST "\r\nX-A: 1\r\n\r\n";
 	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 	struct net_rig *n = net_new();
 
@@ -30,11 +31,13 @@ static void test_requests_inside(void **state)
 		struct net_way *w;
 
 		assert_int_equal(SSL_version(cl->ssl), versions[i & 1]);
-		client_say_text(cl, get);
+		client_say_text(cl, named);
 		client_say_text(cl, get); /* pipelined: asked about after the first is done */
 		w = client_allow(cl, "GET", "/a");
 		assert_int_equal(n->asks[n->n_asks - 1].ask.via,
 			i > 1 ? EDGE_VIA_TRANSPARENT : EDGE_VIA_FORWARD);
+		assert_string_equal(n->asks[n->n_asks - 1].ask.named, "x-a:1\n");
+		assert_int_equal(n->asks[n->n_asks - 1].ask.wants_id, 5);
 		client_until(cl, way_has_request(w, "/a"));
 		assert_int_equal(n->n_asks, n_asks + 1);
 		way_answer(w, "one");

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about requests: interception, the decision on the head, and what a refusal says. */
+#include "lib/rules/gate/gate.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "lib/rules/audit/audit_read.h"
+#include "lib/base/mem.h"
+#include "lib/base/str.h"
+#include "lib/rules/gate/test/gate_free.h"
+#include "lib/rules/policy/test/policy_text.h"
+
+#define ID "0123456789ab"
+#define NOW 1000000
+
+static const char rules[] = "allow network **:1-65535 id net\n"
+			    "allow http api.example/v1/** method GET,HEAD id get\n"
+			    "deny http other.example/admin/** id admin\n"
+			    "allow http query.example/** method GET query dry=1 id dry\n"
+			    "ask http ask.example/** method POST id asked\n"
+			    "allow git code.example/acme/* do fetch id fetch\n";
+
+static char dir[64];
+static struct audit_key *key;
+static struct audit *audit;
+static struct gate *gate;
+static struct edge_verdict verdict;
+
+static void set_policy(const char *lines)
+{
+	AUTO_FREE char *text = xasprintf("policy 2\n%send\n", lines);
+
+	gate_set_policy(gate, policy_load(slice_from_str(text), "policy", "demo"));
+	assert_null(gate_fault(gate));
+}
+
+static int up(void **state)
+{
+	struct audit_options o = {.dir = dir, .sandbox = ID, .name = "demo"};
+
+	(void)snprintf(dir, sizeof(dir), "/tmp/gate_head_test.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(audit_key_load(dir, &key, NULL), 0);
+	o.key = key;
+	assert_int_equal(audit_open(&o, &audit, NULL), 0);
+	gate = gate_new("demo", audit);
+	set_policy(rules);
+	return 0;
+}
+
+static int down(void **state)
+{
+	AUTO_FREE char *rm = xasprintf("rm -rf %s", dir);
+
+	gate_free(gate);
+	(void)audit_close(audit, NULL);
+	audit_key_free(key);
+	return system(rm);
+}
+
+struct last {
+	unsigned n;
+	char op[256], rule[256], reason[1024];
+};
+
+static int see_record(void *arg, const struct audit_record *rec, struct slice line)
+{
+	struct last *last = arg;
+
+	if (rec->ev.kind != AUDIT_KIND_DECISION)
+		return 0;
+	last->n++;
+	(void)snprintf(last->op, sizeof(last->op), "%.*s", (int)rec->ev.op.n, rec->ev.op.p);
+	(void)snprintf(last->rule, sizeof(last->rule), "%.*s", (int)rec->ev.rule.n, rec->ev.rule.p);
+	(void)snprintf(last->reason, sizeof(last->reason), "%.*s", (int)rec->ev.reason.n,
+		rec->ev.reason.p);
+	return 0;
+}
+
+static struct last last_record(void)
+{
+	struct last last = {0};
+	struct audit_expect expect = {
+		.pub = audit_key_pub(key), .sandbox = ID, .fn = see_record, .arg = &last};
+	struct audit_reader *rd = NULL;
+
+	assert_int_equal(audit_reader_open(dir, ID, &expect, &rd, NULL), 0);
+	assert_true(audit_reader_pump(rd, NULL) >= 0);
+	audit_reader_close(rd);
+	return last;
+}
+
+static struct edge_ask make_ask(const char *method, const char *host, const char *target)
+{
+	struct edge_ask ask = {
+		.kind = EDGE_ASK_HTTP, .tls = true, .port = 443, .proto = EDGE_PROTO_HTTP};
+
+	assert_int_equal(str_copy(ask.host, sizeof(ask.host), host), 0);
+	assert_int_equal(str_copy(ask.method, sizeof(ask.method), method), 0);
+	assert_int_equal(str_copy(ask.target, sizeof(ask.target), target), 0);
+	return ask;
+}
+
+static bool decide(const struct edge_ask *ask)
+{
+	gate_decide_bound(gate, ask, NULL, NOW, &verdict);
+	assert_false(verdict.allowed && verdict.count);
+	return verdict.allowed;
+}
+
+static bool request(const char *method, const char *host, const char *target)
+{
+	struct edge_ask ask = make_ask(method, host, target);
+
+	return decide(&ask);
+}
+
+static bool tunnel(const char *host, uint16_t port)
+{
+	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL, .port = port};
+
+	assert_int_equal(str_copy(ask.host, sizeof(ask.host), host), 0);
+	return decide(&ask);
+}
+
+static void tunnels_to_hosts_of_such_rules_are_intercepted(void **state)
+{
+	static const char *const hosts[] = {
+		"api.example", "other.example", "ask.example", "code.example"};
+
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		assert_true(tunnel(hosts[i], 443));
+		assert_true(verdict.opened);
+		assert_non_null(strstr(last_record().reason, "intercepted for the rule "));
+		assert_non_null(strstr(last_record().reason, hosts[i]));
+	}
+	/* plain HTTP is read there too */
+	assert_true(tunnel("api.example", 80));
+	assert_true(verdict.opened);
+	assert_true(tunnel("free.example", 443));
+	assert_false(verdict.opened);
+	/* the rule says nothing of this port: it is 80 and 443 */
+	assert_true(tunnel("api.example", 8443));
+	assert_false(verdict.opened);
+	/* a rule that denies is about every port */
+	assert_true(tunnel("other.example", 8443));
+	assert_true(verdict.opened);
+}
+
+static void a_governed_host_permits_what_rules_name(void **state)
+{
+	assert_true(request("GET", "api.example", "/v1/x"));
+	assert_string_equal(last_record().rule, "get");
+	assert_true(request("HEAD", "api.example", "/v1/x?a=1"));
+	assert_false(request("POST", "api.example", "/v1/x"));
+	assert_string_equal(verdict.effect, "http:POST api.example /v1/x");
+	assert_string_equal(verdict.command,
+		"sbx policy allow http 'api.example/v1/x' --method POST --sandbox demo");
+	assert_false(verdict.no_rule_helps);
+	assert_int_equal(verdict.count, 1);
+	assert_false(request("GET", "api.example", "/v2/x"));
+	assert_false(request("get", "api.example", "/v1/x"));
+	assert_false(request("GET", "api.example", "/v1/%78"));
+	assert_false(request("GET", "api.example", "/v2/../v1/x"));
+	assert_false(request("GET", "api.example", "*"));
+	assert_non_null(strstr(verdict.reason, "canonical form"));
+}
+
+static void plain_http_is_decided_alike(void **state)
+{
+	struct edge_ask ask = make_ask("GET", "api.example", "/v1/x");
+
+	ask.tls = false;
+	ask.port = 80;
+	assert_true(decide(&ask));
+	assert_int_equal(str_copy(ask.method, sizeof(ask.method), "DELETE"), 0);
+	assert_false(decide(&ask));
+	assert_string_equal(verdict.effect, "http:DELETE api.example:80 /v1/x");
+}
+
+static void other_hosts_are_only_restricted(void **state)
+{
+	assert_true(request("DELETE", "other.example", "/x"));
+	assert_string_equal(last_record().rule, "net");
+	assert_false(request("GET", "other.example", "/admin/x"));
+	assert_non_null(strstr(verdict.rule, "deny http other.example/admin/**"));
+	assert_true(verdict.no_rule_helps);
+	assert_string_equal(last_record().rule, "admin");
+	/* some server may read it as /admin/x */
+	assert_false(request("GET", "other.example", "/x/..%2fadmin/x"));
+}
+
+/* Such a request inside TLS can only come from an edge that opened a tunnel by itself. */
+static void what_is_not_intercepted_has_no_requests(void **state)
+{
+	assert_false(request("GET", "free.example", "/"));
+	assert_non_null(strstr(verdict.reason, "reconnect"));
+}
+
+static void queries_are_facts(void **state)
+{
+	assert_true(request("GET", "query.example", "/x?dry=1"));
+	assert_true(request("GET", "query.example", "/x?a=2&dry=1"));
+	assert_false(request("GET", "query.example", "/x"));
+	assert_false(request("GET", "query.example", "/x?dry=2"));
+	assert_false(request("GET", "query.example", "/x?dry=1&dry=2"));
+}
+
+static void headers_that_rules_name_are_asked_for(void **state)
+{
+	struct edge_ask ask = make_ask("GET", "head.example", "/x");
+	unsigned n;
+
+	set_policy("allow network **\n"
+		   "allow http head.example/** method GET header x-role=dev id role\n");
+	/* an intercepted tunnel has them from the start */
+	assert_true(tunnel("head.example", 443));
+	assert_true(verdict.opened);
+	assert_string_equal(verdict.wants, "x-role");
+	ask.wants_id = verdict.wants_id;
+	n = last_record().n;
+	assert_false(decide(&ask));
+	assert_int_equal(verdict.wants_id, 0);
+	assert_int_equal(last_record().n, n + 1);
+	ask.wants_id = 0;
+	n = last_record().n;
+	assert_false(decide(&ask));
+	assert_string_equal(verdict.wants, "x-role");
+	assert_int_not_equal(verdict.wants_id, 0);
+	assert_int_equal(last_record().n, n); /* nothing was decided */
+	ask.wants_id = verdict.wants_id;
+	assert_false(decide(&ask));
+	assert_int_equal(verdict.wants_id, 0);
+	assert_int_equal(last_record().n, n + 1);
+	(void)!str_copy(ask.named, sizeof(ask.named), "x-role:dev\n");
+	assert_true(decide(&ask));
+	assert_string_equal(last_record().rule, "role");
+	(void)!str_copy(ask.named, sizeof(ask.named), "x-role:ops\n");
+	assert_false(decide(&ask));
+	assert_string_equal(verdict.effect, "http:GET head.example /x header.x-role=ops");
+	(void)!str_copy(ask.named, sizeof(ask.named), "x-role:dev\nx-role:dev\n");
+	assert_false(decide(&ask));
+	(void)!str_copy(ask.named, sizeof(ask.named), "x-role:dev\nbroken\n");
+	assert_false(decide(&ask));
+	/* the rules name others now */
+	(void)!str_copy(ask.named, sizeof(ask.named), "x-role:dev\n");
+	set_policy("allow network **\nallow http head.example/** method GET header x-team=a\n");
+	assert_false(decide(&ask));
+	assert_string_equal(verdict.wants, "x-team");
+	assert_int_not_equal(verdict.wants_id, ask.wants_id);
+}
+
+static void what_must_be_asked_is_refused(void **state)
+{
+	assert_true(request("GET", "ask.example", "/x"));
+	assert_false(request("POST", "ask.example", "/x"));
+	assert_non_null(strstr(verdict.reason, "approval"));
+	assert_string_equal(last_record().rule, "asked");
+}
+
+static void git_is_described_as_git(void **state)
+{
+	assert_true(
+		request("GET", "code.example", "/acme/a.git/info/refs?service=git-upload-pack"));
+	assert_true(request("POST", "code.example", "/acme/a.git/git-upload-pack"));
+	assert_false(request("POST", "code.example", "/acme/a.git/git-receive-pack"));
+	assert_false(
+		request("GET", "code.example", "/acme/a.git/info/refs?service=git-receive-pack"));
+	assert_false(request("POST", "code.example", "/evil/a.git/git-upload-pack"));
+	assert_false(request("GET", "code.example", "/acme/a.git/HEAD"));
+}
+
+/* Rules about an API speak of the hosts of its pack, and of no other. */
+static void apis_are_described_by_their_packs(void **state)
+{
+	static const char text[] =
+		"api 1\nservice demo\nabout a demo\nhost api.demo.example:443\n"
+		"object repo repo/{owner}/{repo}\n"
+		"op read repo.get GET /repos/{owner}/{repo} on repo\n"
+		"op danger repo.delete DELETE /repos/{owner}/{repo} on repo\n"
+		"case GET /repos/a/b = read repo.get repo/a/b\ncase GET /repos/a = unknown\n"
+		"case DELETE /repos/a/b = danger repo.delete repo/a/b\n"
+		"case DELETE /repos/a = unknown\nend\n";
+	static struct packs packs = {.n = 1};
+	struct edge_ask ask = make_ask("GET", "api.demo.example", "/repos/a/b");
+	struct err err = {0};
+
+	if (pack_parse(slice_from_str(text), "demo.api", &packs.v[0], &err) < 0)
+		fail_msg("%s", err.text);
+	assert_false(gate_has_api(gate));
+	set_policy("allow network **\nallow api ** do any risk read\n");
+	assert_true(gate_has_api(gate));
+	gate_set_packs(gate, &packs);
+	assert_true(tunnel("free.example", 443));
+	assert_false(verdict.opened);
+	assert_true(tunnel("api.demo.example", 443));
+	assert_true(verdict.opened);
+	assert_string_equal(verdict.wants, "content-type");
+	ask.wants_id = verdict.wants_id;
+	assert_true(decide(&ask));
+	assert_non_null(strstr(last_record().reason, "api:repo.get demo repo/a/b risk=read"));
+	(void)!str_copy(ask.method, sizeof(ask.method), "DELETE");
+	assert_false(decide(&ask));
+	assert_string_equal(verdict.effect, "http:DELETE api.demo.example /repos/a/b");
+	(void)!str_copy(ask.method, sizeof(ask.method), "GET");
+	(void)!str_copy(ask.target, sizeof(ask.target), "/repos/a");
+	assert_false(decide(&ask));
+	/* egress, which sends it, has no packs */
+	(void)!str_copy(ask.target, sizeof(ask.target), "/repos/a/b");
+	ask.tls = false;
+	assert_false(decide(&ask));
+	assert_non_null(strstr(verdict.reason, "use https"));
+	gate_set_packs(gate, NULL);
+	packs_done(&packs);
+}
+
+static void a_failure_names_the_rule(void **state)
+{
+	struct edge_ask ask = {.kind = EDGE_ASK_TUNNEL,
+		.host = "api.example",
+		.port = 443,
+		.fault = "TLS handshake failed: unknown ca"};
+
+	assert_false(decide(&ask));
+	assert_non_null(strstr(verdict.reason, "unknown ca; requests to api.example are read"));
+	assert_non_null(strstr(verdict.reason, "allow http api.example/v1/**"));
+	assert_non_null(strstr(last_record().reason, "allow http api.example/v1/**"));
+}
+
+static void a_new_policy_counts_for_open_requests(void **state)
+{
+	struct edge_ask ask = make_ask("GET", "api.example", "/v1/x");
+
+	assert_true(gate_passes_head(gate, &ask, NOW));
+	set_policy("allow network **\ndeny http api.example/v1/**\n");
+	assert_false(gate_passes_head(gate, &ask, NOW));
+	set_policy("allow network **\n");
+	assert_true(gate_passes_head(gate, &ask, NOW));
+}
+
+#define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		GATE_TEST(tunnels_to_hosts_of_such_rules_are_intercepted),
+		GATE_TEST(a_governed_host_permits_what_rules_name),
+		GATE_TEST(plain_http_is_decided_alike),
+		GATE_TEST(other_hosts_are_only_restricted),
+		GATE_TEST(what_is_not_intercepted_has_no_requests),
+		GATE_TEST(queries_are_facts),
+		GATE_TEST(headers_that_rules_name_are_asked_for),
+		GATE_TEST(what_must_be_asked_is_refused),
+		GATE_TEST(git_is_described_as_git),
+		GATE_TEST(apis_are_described_by_their_packs),
+		GATE_TEST(a_failure_names_the_rule),
+		GATE_TEST(a_new_policy_counts_for_open_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
