@@ -213,9 +213,10 @@ static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct
 
 	trace_line(TRACE_NET, "ask=%u %s%s%s %s:%u %s%s%s", id, kinds[ask->kind],
 		ask->method[0] ? " " : "", ask->method, ask->host, ask->port,
-		!v->allowed ? "deny"
-		: v->opened ? "intercept"
-			    : "allow",
+		v->wants_id && !v->allowed ? "wants headers"
+		: !v->allowed		   ? "deny"
+		: v->opened		   ? "intercept"
+					   : "allow",
 		v->rule[0] ? " by " : "", v->rule);
 }
 
@@ -238,7 +239,7 @@ static void answer_first(struct keeper *k)
 	binding = vault_look(k, &ask);
 	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
 	trace_decision(p->ask, &ask, &p->verdict);
-	if (!p->verdict.allowed)
+	if (!p->verdict.allowed && !p->verdict.wants_id)
 		denied_note(k, &ask, &p->verdict);
 	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
 		return;

@@ -77,6 +77,21 @@ static void a_host_of_a_rule_has_an_origin_without_a_value(void **state)
 	assert_non_null(strstr(rig_verdict.instead, "/v1 method GET"));
 }
 
+/* Nothing was denied: the keeper decides when it has the headers. */
+static void a_request_whose_headers_are_wanted_is_not_denied(void **state)
+{
+	rig_bring_egress_up();
+	cred_vault_up();
+	set_rules("allow http " PLAIN ":1-65535/v1 method GET header x-role=dev\n");
+	cred_ask(1, PLAIN, "GET");
+	assert_false(rig_must_answer(1));
+	assert_string_equal(rig_verdict.wants, "x-role");
+	assert_int_equal(rig_k.denied->n, 0);
+	cred_ask(2, PLAIN, "POST");
+	assert_false(rig_must_answer(2));
+	assert_int_equal(rig_k.denied->n, 0);
+}
+
 /* It is not needed for them. */
 static void the_vault_may_be_down(void **state)
 {
@@ -142,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		HEAD_TEST(a_host_of_a_rule_has_an_origin_without_a_value),
+		HEAD_TEST(a_request_whose_headers_are_wanted_is_not_denied),
 		HEAD_TEST(the_vault_may_be_down),
 		HEAD_TEST(such_an_origin_gets_no_value),
 		HEAD_TEST(origins_get_a_new_policy),

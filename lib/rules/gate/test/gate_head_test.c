@@ -10,7 +10,9 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/gate/test/gate_free.h"
+#include "lib/rules/head/head.h"
 #include "lib/rules/policy/test/policy_text.h"
+#include "lib/wire/http/canon/canon_named.h"
 
 #define ID "0123456789ab"
 #define NOW 1000000
@@ -340,6 +342,78 @@ static void a_new_policy_counts_for_open_requests(void **state)
 	assert_true(gate_passes_head(gate, &ask, NOW));
 }
 
+/* `sbx policy check http` calls head_decide with what the user typed. The keeper gets the same
+ * request from edge, as a target and a text of headers. */
+static bool check(const struct policy *policy, const struct edge_ask *ask, struct http_header *list,
+	size_t n, struct arena *arena)
+{
+	const struct http_headers headers = {list, n, n};
+	struct slice path = edge_ask_path(ask);
+	struct host host;
+	const struct policy_op op = {
+		.kind = RULE_NETWORK, .host = &host, .port = ask->port, .now_ms = NOW};
+	const struct head h = {.method = slice_from_str(ask->method),
+		.host = slice_from_str(ask->host),
+		.port = ask->port,
+		.path = path,
+		.has_query = ask->target[path.n] == '?',
+		.query = slice_from_str(ask->target + path.n + (ask->target[path.n] == '?')),
+		.headers = &headers};
+	struct head_decision d;
+
+	assert_int_equal(host_from_wire(slice_from_str(ask->host), &host, NULL), 0);
+	arena_reset(arena);
+	head_decide(policy, &op, NULL, &h, arena, &d);
+	return d.answer == HEAD_ALLOWED;
+}
+
+static void keeper_and_check_decide_alike(void **state)
+{
+	static const char *const methods[] = {"GET", "HEAD", "POST", "DELETE"};
+	static const char *const hosts[] = {
+		"api.example", "other.example", "query.example", "code.example", "role.example"};
+	static const char *const targets[] = {"/v1/x", "/v1/%78", "/admin/x", "/x?dry=1",
+		"/x?dry=2", "/acme/a/info/refs?service=git-upload-pack", "/acme/a/git-receive-pack",
+		"/v2/../v1/x", "/x?dry=1&a=b", "/"};
+	static const char *const values[] = {"dev", "ops", ""};
+	AUTO_FREE char *lines = xasprintf(
+		"%sallow http role.example/** method GET,POST header x-role=dev\n", rules);
+	AUTO_FREE char *text = xasprintf("policy 2\n%send\n", lines);
+	struct policy *policy = policy_load(slice_from_str(text), "policy", "demo");
+	unsigned n_allowed = 0;
+	struct arena arena;
+	uint32_t r = 1;
+
+	set_policy(lines);
+	arena_init(&arena, HTTP_ARENA_SIZE);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct http_header list[2] = {{slice_from_str("x-role"), slice_from_str("dev")},
+			{slice_from_str("x-role"), slice_from_str(values[i % 3])}};
+		size_t n = i / 3 % 3;
+		struct edge_ask ask;
+		struct wr wr;
+		bool allowed;
+
+		r = r * 1103515245 + 12345;
+		ask = make_ask(methods[r >> 16 & 3], hosts[(r >> 18) % ARRAY_LEN(hosts)],
+			targets[(r >> 22) % ARRAY_LEN(targets)]);
+		(void)decide(&ask);
+		assert_string_equal(verdict.wants, "x-role");
+		ask.wants_id = verdict.wants_id;
+		wr = wr_init(ask.named, sizeof(ask.named) - 1);
+		assert_int_equal(canon_named_write(&wr, &(struct http_headers){list, n, n},
+					 slice_from_str(verdict.wants)),
+			0);
+		allowed = check(policy, &ask, list, n, &arena);
+		n_allowed += allowed;
+		if (decide(&ask) != allowed)
+			fail_msg("%s %s%s: %s", ask.method, ask.host, ask.target, verdict.reason);
+	}
+	assert_in_range(n_allowed, 100, 800);
+	arena_done(&arena);
+	policy_free(policy);
+}
+
 #define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 
 int main(void)
@@ -357,6 +431,7 @@ int main(void)
 		GATE_TEST(apis_are_described_by_their_packs),
 		GATE_TEST(a_failure_names_the_rule),
 		GATE_TEST(a_new_policy_counts_for_open_requests),
+		GATE_TEST(keeper_and_check_decide_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
