@@ -13,7 +13,7 @@
  * Never    Permits a request that a server may take for another one: by a header or a query field
  *          that replaces its method or its path.
  * See      lib/rules/policy/policy_request.h, head_describe_test.c,
- *          lib/rules/gate/test/gate_head_test.c
+ *          head_fuzz.c, lib/rules/gate/test/gate_head_test.c
  */
 #pragma once
 

@@ -213,7 +213,7 @@ static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct
 
 	trace_line(TRACE_NET, "ask=%u %s%s%s %s:%u %s%s%s", id, kinds[ask->kind],
 		ask->method[0] ? " " : "", ask->method, ask->host, ask->port,
-		v->wants_id && !v->allowed ? "wants headers"
+		v->wants_id && !v->allowed ? "needs headers"
 		: !v->allowed		   ? "deny"
 		: v->opened		   ? "intercept"
 					   : "allow",
