@@ -150,7 +150,7 @@ static void bash_word_kinds(void)
 	printf("' ;;\n"
 	       "\tshell) _sbx_words 'bash zsh fish' ;;\n"
 	       "\tpreset) _sbx_words 'allow-all balanced deny-all' ;;\n"
-	       "\tkind) _sbx_words 'network' ;;\n"
+	       "\tkind) _sbx_words 'network http git api' ;;\n"
 	       "\tservice) _sbx_words \"$(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)\" "
 	       ";;\n"
 	       "\ttemplate) _sbx_words \"$(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)\" "
@@ -230,7 +230,7 @@ void completion_zsh(void)
 	       "\tkey) compadd ");
 	print_keys(" ");
 	printf(" ;;\n\tshell) compadd bash zsh fish ;;\n"
-	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network ;;\n"
+	       "\tpreset) compadd allow-all balanced deny-all ;;\n\tkind) compadd network http git api ;;\n"
 	       "\tservice) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx secret services -q "
 	       "2>/dev/null)\"} ;;\n"
 	       "\tsecret) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)\"} "
@@ -278,7 +278,7 @@ static const char *fish_words(enum verb_word w)
 		[VERB_RUN] = run,
 		[VERB_SHELL] = "-f -a 'bash zsh fish'",
 		[VERB_PRESET] = "-f -a 'allow-all balanced deny-all'",
-		[VERB_KIND] = "-f -a network",
+		[VERB_KIND] = "-f -a 'network http git api'",
 		[VERB_SERVICE] = "-f -a '(env SBX_COMPLETE=1 sbx secret services -q 2>/dev/null)'",
 		[VERB_SECRET] = "-f -a '(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)'",
 		[VERB_TEMPLATE] = "-f -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'",

@@ -87,7 +87,7 @@ def test_unknown_command_is_an_error_with_the_nearest_one(bare, typed, near):
      "expected one of --id ID and --resource LIST"),
     (["policy", "rm", "network", "--id", "x", "--sandbox", "y"], "--id cannot be combined with"),
     (["policy", "rm", "network", "--resource", "a..b"], "a..b"),
-    (["policy", "ls", "--decision", "maybe"], "allow or deny"),
+    (["policy", "ls", "--decision", "maybe"], "allow, deny or ask"),
     (["policy", "check", "example.com"], "sbx policy check network example.com"),
     (["create", "shell", "--allow-network", "*"], "--allow-network: '*'"),
     (["create", "shell", "--deny-network", "a b"], "--deny-network: 'a b'"),
@@ -183,7 +183,7 @@ def test_bash_completion(inst):
     assert {"demo", "other", "claude", "shell"} <= set(complete(inst, ["sbx", "run", ""]))
     assert complete(inst, ["sbx", "completion", "z"]) == ["zsh"]
     assert complete(inst, ["sbx", "policy", "set-default", "b"]) == ["balanced"]
-    assert complete(inst, ["sbx", "policy", "allow", ""]) == ["network"]
+    assert complete(inst, ["sbx", "policy", "allow", ""]) == ["network", "http", "git", "api"]
     assert complete(inst, ["sbx", "policy", "allow", "network", "--sandbox", "d"]) == ["demo"]
     assert complete(inst, ["sbx", "policy", "ls", "o"]) == ["other"]
     assert "--comment" in complete(inst, ["sbx", "policy", "deny", "--c"])

@@ -49,6 +49,19 @@ def test_changes_are_listed_by_host(logs):
     assert (got["same"], got["not_replayed"]) == (4, 0)
 
 
+def test_a_denial_by_a_rule_about_requests_is_not_replayed(logs):
+    logs.deny("a.example", rule="0123456789ab", reason=(
+        'denied: rule "0123456789ab" (deny http a.example/** method PUT) matched '
+        "http:PUT a.example /x"))
+    logs.deny("b.example", rule="0123456789ab", reason=(
+        'denied: rule "0123456789ab" (deny network b.example) matched op(action=net:connect:tcp, '
+        "resource=net:domain:b.example:443)"))
+    logs.finish()
+    got = replay(logs, ["allow network a.example,b.example"])
+    assert (got["not_replayed"], got["same"]) == (1, 0)
+    assert got["newly_allowed"] == ["demo b.example:443 1"]
+
+
 def test_a_denial_that_no_rule_caused_is_not_replayed(logs):
     logs.deny("a.example", reason="certificate of the server is not valid")
     logs.deny("b.example", rule="0123456789ab", reason="denied by a rule")

@@ -34,6 +34,10 @@ int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p)
 
 	if (!body)
 		return err_set(&p->err, -EINVAL, "the resources are not UTF-8");
+	if (w->kind)
+		(void)json_object_set_new(body, "kind", json_string(w->kind));
+	if (w->options && w->options[0])
+		(void)json_object_set_new(body, "options", json_string(w->options));
 	if (w->sandbox)
 		(void)json_object_set_new(body, "sandbox", json_string(w->sandbox));
 	if (w->comment)
@@ -57,10 +61,18 @@ void policy_name(const char *group, const char *origin, char *buf, size_t size)
 		(void)snprintf(buf, size, "%s", strcmp(origin, "create") == 0 ? "local" : origin);
 }
 
+static const char *action_of(const char *kind)
+{
+	enum rule_kind k = RULE_NETWORK;
+
+	return rule_action_name(
+		rule_kind_find(slice_from_str(kind), &k, NULL) < 0 ? RULE_NETWORK : k);
+}
+
 static json_t *rule_form(const json_t *rule)
 {
 	static const char *const same[] = {
-		"id", "group", "sandbox", "resources", "origin", "comment", "text"};
+		"options", "id", "group", "sandbox", "resources", "origin", "comment", "text"};
 	const char *group = json_string_value(json_object_get(rule, "group")),
 		   *origin = json_string_value(json_object_get(rule, "origin")),
 		   *sandbox = api_str(rule, "sandbox");
@@ -72,7 +84,7 @@ static json_t *rule_form(const json_t *rule)
 	policy_name(group, origin, policy, sizeof(policy));
 	o = json_pack("{s:s, s:s, s:s, s:[s], s:s, s:o, s:o, s:s}", "policy_id", policy, "scope",
 		scope, "resource_type", api_str(rule, "kind"), "actions",
-		rule_action_name(RULE_NETWORK), "decision", api_str(rule, "effect"), "created",
+		action_of(api_str(rule, "kind")), "decision", api_str(rule, "effect"), "created",
 		form_time((uint64_t)api_int(rule, "created")), "until", form_time(until), "status",
 		until && clock_wall_ms() >= until ? "expired" : "active");
 	for (size_t i = 0; i < ARRAY_LEN(same); i++)
@@ -138,6 +150,20 @@ void policy_say_conflicts(const json_t *answer)
 					  : "Deny rules take precedence where they overlap");
 		list_rules(denied_by, under);
 	}
+}
+
+void policy_say_governed(const json_t *answer)
+{
+	bool is_api = strcmp(api_str(json_object_get(answer, "rule"), "kind"), "api") == 0;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(answer, "ungoverned"), i, one)
+		ui_note("%s is no longer governed: the network rules decide about it",
+			json_string_value(one));
+	json_array_foreach (json_object_get(answer, "governs"), i, one)
+		ui_note("%s%s is now governed: only requests that rules about them permit pass",
+			is_api ? "service " : "", json_string_value(one));
 }
 
 void policy_say_not_taken(const json_t *answer)

@@ -22,6 +22,8 @@ extern const char *const policy_preset_names[]; /* NULL at the end */
 
 struct policy_wish {
 	const char *effect, *resources;
+	const char *kind;    /* NULL: network */
+	const char *options; /* of a rule about requests, as in the file; NULL: none */
 	const char *sandbox; /* NULL: every one */
 	const char *comment; /* NULL: none */
 	const char *origin;  /* NULL: the user's own */
@@ -37,6 +39,8 @@ void policy_answer_form(json_t *answer);
 int policy_add(const struct policy_wish *w, json_t **ret, struct problem *p) MUST_CHECK;
 /* What a new rule overrides, or what keeps it from having an effect. */
 void policy_say_conflicts(const json_t *answer);
+/* The hosts that are governed, or no longer, since the change. */
+void policy_say_governed(const json_t *answer);
 void policy_say_not_taken(const json_t *answer);
 /* Sets the preset and prints it to `out`. lock: with deny-all only. */
 int policy_set_preset(const char *preset, bool lock, FILE *out, struct problem *p) MUST_CHECK;

@@ -133,9 +133,9 @@ static bool is_wide(const struct netrule *n)
 /* One resource a line: a line is cut when it is shown, and a rule can have a thousand. */
 static void keep_wide(struct policy_diff *d, char mark, const struct rule *rule)
 {
-	bool all = mark == '-'; /* what is no longer denied */
+	bool all = mark == '-'; /* what is no longer denied or asked */
 
-	if (rule->effect != (all ? RULE_DENY : RULE_ALLOW))
+	if (all == (rule->effect == RULE_ALLOW) || (!all && rule->effect != RULE_ALLOW))
 		return;
 	for (size_t i = 0; i < rule->n_net; i++) {
 		struct rule one = *rule;

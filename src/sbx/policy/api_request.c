@@ -12,24 +12,10 @@
 #include "lib/client/api/api.h"
 #include "lib/client/cli/ui.h"
 #include "lib/rules/pack/pack_graphql.h"
-#include "lib/rules/policy/host.h"
 
 #define MAX_BODY (16u << 20)
-#define MAX_HEADERS 32
 
-/* A request from the command line, and what its parts point to. */
-struct asked {
-	struct pack_request req;
-	struct host host;
-	uint16_t port;
-	char *text, *body;
-	struct arena arena;
-	struct http_header header[MAX_HEADERS];
-	struct http_headers headers;
-	char *lines[MAX_HEADERS];
-};
-
-static void asked_done(struct asked *a)
+void asked_done(struct asked *a)
 {
 	free(a->text);
 	free(a->body);
@@ -60,9 +46,12 @@ static int read_target(struct asked *a, char *target, struct err *err)
 	if (mark) {
 		*mark = '\0';
 		a->req.query = slice_from_str(mark + 1);
+		a->has_query = true;
 	}
 	if (canon_check_query(a->req.query) < 0)
 		return err_set(err, -EINVAL, "invalid query '?%s'", mark + 1);
+	if (*target)
+		a->path = slice_from_str(target);
 	arena_init(&a->arena, HTTP_ARENA_SIZE);
 	return canon_normal_path(slice_from_str(*target ? target : "/"), &a->arena, &a->req.path,
 		       &a->req.odd) < 0
@@ -77,6 +66,7 @@ static int read_url(struct asked *a, const char *text, struct err *err)
 	bool is_tls;
 
 	a->text = xstrdup(text);
+	a->path = slice_from_str("/");
 	url = strchr(a->text, ' ');
 	if (!url)
 		return err_set(err, -EINVAL, "expected 'METHOD URL'");
@@ -102,8 +92,8 @@ static int read_header(struct asked *a, const char *text, struct err *err)
 	size_t n = strcspn(text, ":");
 	char *line;
 
-	if (a->headers.n == MAX_HEADERS)
-		return err_set(err, -E2BIG, "more than %d headers", MAX_HEADERS);
+	if (a->headers.n == ASKED_MAX_HEADERS)
+		return err_set(err, -E2BIG, "more than %d headers", ASKED_MAX_HEADERS);
 	if (n == 0 || !text[n])
 		return err_set(err, -EINVAL, "invalid --header '%s': expected NAME: VALUE", text);
 	line = a->lines[a->headers.n] = xstrdup(text);
@@ -122,10 +112,9 @@ static bool has_type(const struct asked *a)
 	return false;
 }
 
-static int read_asked(struct asked *a, const char *text, const struct opts *o, struct err *err)
+int asked_read(struct asked *a, const char *text, const struct opt_list *headers, const char *body,
+	struct err *err)
 {
-	const struct opt_list *headers = opts_list(o, "header");
-	const char *body = opts_value(o, "body");
 	size_t n = 0;
 	int r = read_url(a, text, err);
 
@@ -189,7 +178,7 @@ int api_request_test(const struct packs *all, const char *text, const struct opt
 	const struct pack *p;
 	struct err err = {0};
 
-	if (read_asked(&a, text, o, &err) < 0) {
+	if (asked_read(&a, text, opts_list(o, "header"), opts_value(o, "body"), &err) < 0) {
 		ui_error("%s", err.text);
 		ui_hint("sbx help api test");
 		return EXIT_USAGE;

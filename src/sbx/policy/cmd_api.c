@@ -14,7 +14,7 @@
 #include "api_request.h"
 #include "policy.h"
 
-static const struct packs *load_packs(void)
+const struct packs *api_packs(void)
 {
 	static struct packs all; /* for the lifetime of the program */
 	static bool loaded;
@@ -79,7 +79,7 @@ static void list_packs(const struct packs *all)
 
 static int run_ls(struct opts *o)
 {
-	const struct packs *all = load_packs();
+	const struct packs *all = api_packs();
 	AUTO_JSON json_t *list = json_array(), *whole = NULL;
 
 	for (size_t i = 0; i < all->n; i++)
@@ -165,7 +165,7 @@ static void show_rows(const struct pack *p, const char *risk, json_t *list)
 static int run_show(struct opts *o)
 {
 	const char *name = o->args.v[0], *risk = opts_value(o, "risk");
-	const struct pack *p = packs_find(load_packs(), name);
+	const struct pack *p = packs_find(api_packs(), name);
 	AUTO_JSON json_t *list = opts_has(o, "json") ? json_array() : NULL, *whole = NULL;
 
 	if (risk && !is_risk(risk)) {
@@ -221,7 +221,7 @@ static int test_file(const char *path)
 
 static int test_all(void)
 {
-	const struct packs *all = load_packs();
+	const struct packs *all = api_packs();
 
 	for (size_t i = 0; i < all->n; i++)
 		print_count(&all->v[i]);
@@ -239,7 +239,7 @@ static int run_test(struct opts *o)
 		return EXIT_USAGE;
 	}
 	if (is_request)
-		return api_request_test(load_packs(), what, o);
+		return api_request_test(api_packs(), what, o);
 	return what ? test_file(what) : test_all();
 }
 
@@ -270,7 +270,7 @@ static int run_add(struct opts *o)
 	struct err err = {0};
 
 	if (load_file(o->args.v[0], &text, &p, &err) < 0 ||
-		packs_check_new(load_packs(), &p, &err) < 0)
+		packs_check_new(api_packs(), &p, &err) < 0)
 		return refuse_add(&err);
 	show_new(&p);
 	if (!opts_has(o, "yes") && !ui_can_ask()) {

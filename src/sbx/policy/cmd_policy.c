@@ -7,6 +7,11 @@
 	"**.example.com (any number), crl*.example.com, 192.0.2.1, 10.0.0.0/8, [2001:db8::1],\n"  \
 	"** (every host). A port (:443) or a range of ports (:8000-9000) can follow each host."
 
+#define ABOUT_REQUESTS                                                                          \
+	"Rules of the kinds http, git and api are about requests: http HOST[:PORT]/PATH, git\n" \
+	"HOST[:PORT]/REPOSITORY, api SERVICE (sbx api ls). In a path, * is any text of one\n"   \
+	"segment and ** any number of segments. The options below narrow the rule."
+
 static const struct verb subs[] = {
 	{
 		.name = "set-default",
@@ -41,15 +46,19 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "allow",
-		.args = "network RESOURCES",
-		.summary = "allow hosts",
+		.args = "KIND RESOURCES",
+		.summary = "allow hosts or requests",
 		.about =
-			"Adds a rule that allows hosts, for all sandboxes or for one. The rule applies to running\n"
-			"sandboxes immediately. Without a port, it allows ports 80 and 443. Deny rules take\n"
-			"precedence.\n\n" ABOUT_RESOURCES,
+			"Adds a rule that allows hosts (KIND network), for all sandboxes or for one. The rule\n"
+			"applies to running sandboxes immediately. Without a port, it allows ports 80 and 443.\n"
+			"Deny rules take precedence.\n\n" ABOUT_RESOURCES "\n\n" ABOUT_REQUESTS
+			" An\n"
+			"allow rule about requests governs its hosts: only requests that such rules permit pass.",
 		.examples = "  sbx policy allow network example.com,*.example.com:443\n"
 			    "  sbx policy allow network git.example.com:22 --sandbox demo --for "
-			    "8h\n",
+			    "8h\n"
+			    "  sbx policy allow http 'api.example.com/v1/**' --method GET\n"
+			    "  sbx policy allow git github.com/acme/app --do fetch\n",
 		.opts = policy_add_opts,
 		.min = 1,
 		.max = 257,
@@ -58,12 +67,14 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "deny",
-		.args = "network RESOURCES",
-		.summary = "deny hosts",
+		.args = "KIND RESOURCES",
+		.summary = "deny hosts or requests",
 		.about =
-			"Adds a rule that denies hosts, and lists the allow rules that it overrides. Without a\n"
-			"port, it denies all ports.\n\n" ABOUT_RESOURCES,
-		.examples = "  sbx policy deny network gist.github.com --comment 'no pastes'\n",
+			"Adds a rule that denies hosts (KIND network), and lists the rules that it overrides.\n"
+			"Without a port, it denies all ports.\n\n" ABOUT_RESOURCES
+			"\n\n" ABOUT_REQUESTS,
+		.examples = "  sbx policy deny network gist.github.com --comment 'no pastes'\n"
+			    "  sbx policy deny api github --do repo.delete\n",
 		.opts = policy_add_opts,
 		.min = 1,
 		.max = 257,
@@ -71,8 +82,38 @@ static const struct verb subs[] = {
 		.run = policy_deny_run,
 	},
 	{
+		.name = "ask",
+		.args = "KIND RESOURCES",
+		.summary = "ask a person about requests",
+		.about =
+			"Adds a rule that holds requests for a person. Deny rules take precedence. Other requests\n"
+			"to the host stay as they are.\n\n" ABOUT_REQUESTS,
+		.examples =
+			"  sbx policy ask git github.com/acme/app --do push --ref refs/heads/main\n",
+		.opts = policy_add_opts,
+		.min = 1,
+		.max = 257,
+		.first = VERB_KIND,
+		.run = policy_ask_run,
+	},
+	{
+		.name = "read-only",
+		.args = "SERVICE",
+		.summary = "make a service read-only",
+		.about =
+			"Adds allow rules for the hosts of a service, so that only requests that read pass: by the\n"
+			"API pack of the service (sbx api ls), else GET, HEAD and OPTIONS, and git fetches. All\n"
+			"other requests to these hosts are refused, unless another rule permits them.",
+		.examples = "  sbx policy read-only github --sandbox demo\n",
+		.opts = policy_read_only_opts,
+		.min = 1,
+		.max = 1,
+		.first = VERB_SERVICE,
+		.run = policy_read_only_run,
+	},
+	{
 		.name = "rm",
-		.args = "network",
+		.args = "KIND",
 		.summary = "remove rules",
 		.about =
 			"Removes the rule with an id, or removes resources from all rules that contain them. If a\n"
@@ -111,14 +152,18 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "check",
-		.args = "network TARGET",
+		.args = "KIND TARGET",
 		.summary = "show whether a target is allowed",
 		.about =
+			"With KIND http, TARGET is a method and a URL: shows whether the request is allowed, by\n"
+			"which rule, and whether its host is governed by rules about requests.\n"
+			"With KIND network:\n"
 			"Shows whether a host, host:port or URL is allowed, and by which rule. If it is denied,\n"
 			"prints the command to allow it. The default port is 443, or that of the URL. The exit\n"
 			"status is 1 if the target is denied. Nothing is resolved or connected; a name that\n"
 			"resolves to a private address is still blocked when it is used.",
-		.examples = "  sbx policy check network https://example.com/x --sandbox demo\n",
+		.examples = "  sbx policy check network https://example.com/x --sandbox demo\n"
+			    "  sbx policy check http 'DELETE https://api.example.com/v1/x'\n",
 		.opts = policy_check_opts,
 		.min = 1,
 		.max = 2,
@@ -248,8 +293,8 @@ const struct verb verb_policy = {
 	.args = "COMMAND",
 	.summary = "manage the network policy",
 	.about =
-		"The policy defines the hosts that sandboxes can reach. A rule allows or denies hosts, for\n"
-		"all sandboxes or for one. Deny rules take precedence over allow rules. The default is\n"
+		"The policy defines the hosts that sandboxes can reach, and the requests that they can\n"
+		"send. A rule applies to all sandboxes or to one. Deny rules take precedence. The default is\n"
 		"deny. Changes apply to running sandboxes immediately.",
 	.examples = "  sbx policy set-default balanced\n"
 		    "  sbx policy allow network example.com\n"

@@ -6,6 +6,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/client/api/policy_api.h"
+#include "lib/rules/policy/rule.h"
 #include "policy_verbs.h"
 
 #define NO_RULE "no applicable policies for op("
@@ -13,6 +14,7 @@
 const struct opt_def policy_check_opts[] = {
 	{0, "sandbox", "NAME", "include the rules of this sandbox"},
 	{0, "json", NULL, "print JSON"},
+	{0, "header", "LINE", "http: a header of the request, NAME: VALUE", .many = true},
 	{0},
 };
 
@@ -118,6 +120,23 @@ static int ask_check(const struct opts *o, json_t **ret, struct problem *p)
 	return api_call("GET", path, NULL, POLICY_TIMEOUT_MS, ret, p);
 }
 
+/* A request of git or to an API is checked as the HTTP request that it is. */
+static int refuse_check(const char *word)
+{
+	enum rule_kind kind = RULE_NETWORK;
+	bool is_request =
+		rule_kind_find(slice_from_str(word), &kind, NULL) == 0 && kind != RULE_NETWORK;
+
+	if (is_request) {
+		ui_error("usage: sbx policy check http 'METHOD URL'");
+		ui_hint("sbx policy check http 'GET https://example.com/'");
+		return EXIT_USAGE;
+	}
+	ui_error("usage: sbx policy check network TARGET");
+	ui_hint("sbx policy check network %s", strcmp(word, "network") != 0 ? word : "example.com");
+	return EXIT_USAGE;
+}
+
 int policy_check_run(struct opts *o)
 {
 	AUTO_FREE char *target = NULL, *command = NULL;
@@ -126,12 +145,10 @@ int policy_check_run(struct opts *o)
 	bool allowed;
 	int r;
 
-	if (strcmp(o->args.v[0], "network") != 0 || o->args.n < 2) {
-		ui_error("usage: sbx policy check network TARGET");
-		ui_hint("sbx policy check network %s",
-			strcmp(o->args.v[0], "network") != 0 ? o->args.v[0] : "example.com");
-		return EXIT_USAGE;
-	}
+	if (strcmp(o->args.v[0], "http") == 0 && o->args.n == 2)
+		return policy_check_http(o);
+	if (strcmp(o->args.v[0], "network") != 0 || o->args.n < 2)
+		return refuse_check(o->args.v[0]);
 	r = ask_check(o, &answer, &p);
 	if (r < 0)
 		return ui_problem(&p, r);

@@ -11,6 +11,7 @@
 #include "lib/client/api/policy_file.h"
 #include "lib/client/cli/table.h"
 #include "lib/client/cli/when.h"
+#include "lib/rules/effect/effect.h"
 #include "lib/rules/audit/audit_view.h"
 #include "lib/rules/contain/policies.h"
 #include "src/sbx/audit/audit.h"
@@ -52,13 +53,31 @@ static void replay_done(struct replay *rp)
 
 /* ---- deciding again ---- */
 
-/* Denied for another reason than the rules: no rule of a file would have changed it. */
+/* Decided by a rule about requests, which are not replayed: its reason ends with the effect
+ * (policy_explain_request). */
+static bool is_about_request(const struct audit_event *ev)
+{
+	static const char before[] = ") matched ";
+	const size_t n = sizeof(before) - 1;
+	struct slice rest = ev->reason;
+	const uint8_t *at = rest.n ? memmem(rest.p, rest.n, before, n) : NULL;
+	struct effect_copy copy;
+
+	if (!at)
+		return false;
+	at += n;
+	return effect_parse(slice_of(at, rest.n - (size_t)(at - rest.p)), &copy, NULL) == 0;
+}
+
+/* Denied for another reason than the network rules: none of a file would have changed it. */
 static bool was_decided_by_rules(const struct audit_event *ev)
 {
 	size_t n = strlen(NO_RULE);
 
-	if (ev->decision == AUDIT_ALLOW || ev->rule.n)
+	if (ev->decision == AUDIT_ALLOW)
 		return true;
+	if (ev->rule.n)
+		return !is_about_request(ev);
 	return ev->reason.n >= n && memcmp(ev->reason.p, NO_RULE, n) == 0;
 }
 
@@ -173,7 +192,8 @@ static void print_text(const struct replay *rp)
 	       " newly allowed\n",
 		rp->n_same, rp->n_changed[NEW_DENY], rp->n_changed[NEW_ALLOW]);
 	if (rp->n_other)
-		printf("%" PRIu64 " were denied for other reasons than rules: not replayed\n",
+		printf("%" PRIu64
+		       " were denied for other reasons than network rules: not replayed\n",
 			rp->n_other);
 	for (enum change i = 0; i < CHANGES; i++)
 		print_changes(rp, i);

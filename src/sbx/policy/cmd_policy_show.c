@@ -18,7 +18,7 @@
 const struct opt_def policy_ls_opts[] = {
 	{0, "wide", NULL, "print every rule with its id"},
 	{0, "sandbox", "NAME", "print the rules that apply to this sandbox"},
-	{0, "decision", "WORD", "print only allow or only deny rules"},
+	{0, "decision", "WORD", "print only allow, only deny or only ask rules"},
 	{0, "json", NULL, "print JSON with every rule"},
 	{0},
 };
@@ -73,7 +73,8 @@ static json_t *resources_to_json(const struct rule *rule)
 
 static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
 {
-	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN),
+		       *terms = effect_terms_print(&rule->terms, rule_request_kind(rule->kind));
 	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1];
 	json_t *o = json_object();
 
@@ -88,6 +89,8 @@ static json_t *rule_to_json(const struct rules *rules, const struct rule *rule)
 	(void)json_object_set_new(o, "actions", json_pack("[s]", rule_action_name(rule->kind)));
 	(void)json_object_set_new(o, "decision", json_string(rule_effect_name(rule->effect)));
 	(void)json_object_set_new(o, "resources", resources_to_json(rule));
+	if (terms[0])
+		(void)json_object_set_new(o, "options", json_string(terms + 1));
 	(void)json_object_set_new(o, "origin", text_or_null(rule->origin));
 	(void)json_object_set_new(o, "created", form_time(rule->created_ms));
 	(void)json_object_set_new(o, "until", form_time(rule->until_ms));
@@ -150,7 +153,10 @@ static void print_json(const struct listing *l)
 
 static void add_wide(struct table *t, const struct rules *rules, const struct rule *rule)
 {
-	AUTO_FREE char *resources = rule_print_resources(rule);
+	AUTO_FREE char *what = rule_print_what(rule),
+		       *resources = rule->kind == RULE_NETWORK
+					    ? xstrdup(what)
+					    : xasprintf("%s %s", rule_kind_name(rule->kind), what);
 	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1], until[48] = "-", source[32];
 	const char *cells[] = {rule->id ? rule->id : "-", policy, source, scope,
 		rule_effect_name(rule->effect), resources, until,
@@ -183,19 +189,36 @@ static void print_wide(const struct listing *l)
 struct sum {
 	char policy[RULE_MAX_WORD + 1], scope[RULE_MAX_WORD + 16], source[32];
 	size_t n[RULE_EFFECTS];
+	enum rule_kind kind;
 };
 
 /* The row to which a rule is added; the last one takes the excess. */
 static struct sum *find_sum(struct sum *list, size_t *n, const struct sum *like)
 {
 	for (size_t i = 0; i < *n; i++)
-		if (strcmp(list[i].policy, like->policy) == 0 &&
+		if (list[i].kind == like->kind && strcmp(list[i].policy, like->policy) == 0 &&
 			strcmp(list[i].scope, like->scope) == 0 &&
 			strcmp(list[i].source, like->source) == 0)
 			return &list[i];
 	if (*n < MAX_SUMMARY)
 		list[(*n)++] = *like;
 	return &list[*n - 1];
+}
+
+/* "network: 3 allow, 1 deny" */
+static void print_counts(const struct sum *s, char *buf, size_t size)
+{
+	static const enum rule_effect order[] = {RULE_ALLOW, RULE_DENY, RULE_ASK};
+	size_t n = (size_t)snprintf(buf, size, "%s:", rule_kind_name(s->kind));
+	const char *before = " ";
+
+	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+		if (!s->n[order[i]])
+			continue;
+		n += (size_t)snprintf(buf + n, size - n, "%s%zu %s", before, s->n[order[i]],
+			rule_effect_name(order[i]));
+		before = ", ";
+	}
 }
 
 static void print_sums(const struct sum *list, size_t n)
@@ -205,16 +228,10 @@ static void print_sums(const struct sum *list, size_t n)
 
 	table_init(&t, ARRAY_LEN(heading), heading);
 	for (size_t i = 0; i < n; i++) {
-		size_t allow = list[i].n[RULE_ALLOW], deny = list[i].n[RULE_DENY];
 		char text[96];
 		const char *cells[] = {list[i].policy, list[i].source, list[i].scope, text};
 
-		if (allow && deny)
-			(void)snprintf(
-				text, sizeof(text), "network: %zu allow, %zu deny", allow, deny);
-		else
-			(void)snprintf(text, sizeof(text), "network: %zu %s", allow + deny,
-				allow ? "allow" : "deny");
+		print_counts(&list[i], text, sizeof(text));
 		table_add(&t, cells);
 	}
 	table_print(&t);
@@ -229,7 +246,7 @@ static void print_short(const struct listing *l)
 
 	for (size_t i = 0; i < l->rules->n; i++) {
 		const struct rule *rule = &l->rules->rule[i];
-		struct sum like = {0};
+		struct sum like = {.kind = rule->kind};
 
 		if (!is_listed(l, rule))
 			continue;
@@ -266,9 +283,10 @@ int policy_ls_run(struct opts *o)
 	struct problem p = {0};
 	int r;
 
-	if (l.decision && strcmp(l.decision, "allow") != 0 && strcmp(l.decision, "deny") != 0) {
-		(void)err_set(&p.err, -EINVAL, "invalid --decision '%s': expected allow or deny",
-			l.decision);
+	if (l.decision && strcmp(l.decision, "allow") != 0 && strcmp(l.decision, "deny") != 0 &&
+		strcmp(l.decision, "ask") != 0) {
+		(void)err_set(&p.err, -EINVAL,
+			"invalid --decision '%s': expected allow, deny or ask", l.decision);
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "policy ls"));
 	}
 	r = policy_file_load(&rules, &p);
@@ -322,7 +340,8 @@ static void row_show(const char *label, const char *text)
 
 static void print_rule(const struct rules *rules, const struct rule *rule)
 {
-	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN);
+	AUTO_FREE char *line = rule_print(rule, RULE_PRINT_PLAIN),
+		       *terms = effect_terms_print(&rule->terms, rule_request_kind(rule->kind));
 	char text[RULE_MAX_WORD + 16];
 
 	row_show("rule", rule->id);
@@ -334,6 +353,8 @@ static void print_rule(const struct rules *rules, const struct rule *rule)
 		netrule_print(&rule->net[i], net);
 		row_show(i == 0 ? "resources" : "", net);
 	}
+	if (terms[0])
+		row_show("options", terms + 1);
 	print_scope(rule, "all", text, sizeof(text));
 	row_show("applies to", text);
 	print_policy(rules, rule, text, sizeof(text));

@@ -104,14 +104,72 @@ static void add_conflicts(json_t *o, const struct rules *rules, const struct rul
 		json_object_set_new(o, "no_effect", json_boolean(cover != NULL));
 }
 
+/* A host with its ports, or a service: a resource without its path. */
+static void print_host(const struct netrule *net, char *buf)
+{
+	struct netrule host = *net;
+
+	if (net->form != NETRULE_NO_HOST)
+		host.path = NULL;
+	netrule_print(&host, buf);
+}
+
+static bool governs_host(const struct rule *rule, const char *host)
+{
+	char text[NETRULE_MAX_TEXT];
+
+	for (size_t i = 0; i < rule->n_net; i++) {
+		print_host(&rule->net[i], text);
+		if (strcmp(text, host) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_governed(const struct rules *rules, const struct rule *new, const char *host)
+{
+	uint64_t now = clock_wall_ms();
+
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct rule *rule = &rules->rule[i];
+
+		if (rule->effect == RULE_ALLOW && rule->kind != RULE_NETWORK &&
+			(rule->kind == RULE_API) == (new->kind == RULE_API) &&
+			!rule_is_over(rule, now) &&
+			(!rule->sandbox ||
+				(new->sandbox &&strcmp(rule->sandbox, new->sandbox) == 0)) &&
+			governs_host(rule, host))
+			return true;
+	}
+	return false;
+}
+
+/* The hosts of a rule that no rule of the list governs: before it is added, or after it was
+ * removed. */
+static void list_bare(json_t *list, const struct rules *rules, const struct rule *rule)
+{
+	char text[NETRULE_MAX_TEXT];
+
+	for (size_t i = 0; i < rule->n_net; i++) {
+		print_host(&rule->net[i], text);
+		if (rule->kind != RULE_NETWORK && rule->effect == RULE_ALLOW &&
+			!is_governed(rules, rule, text))
+			json_array_append_new(list, api_text(text));
+	}
+}
+
 /* In memory only. */
 static int place_rule(struct rules *rules, struct rule *rule, json_t *o, struct err *err)
 {
 	const struct rule *same = rulebook_find_same(rules, rule);
 	char id[RULEBOOK_ID_LEN + 1];
+	json_t *governs = json_array();
 
 	add_conflicts(o, rules, rule);
 	json_object_set_new(o, "existed", json_boolean(same != NULL));
+	json_object_set_new(o, "governs", governs);
+	if (!same)
+		list_bare(governs, rules, rule);
 	if (same) {
 		json_object_set_new(o, "rule", api_rule_to_json(rules, same));
 		return 0;
@@ -255,7 +313,7 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	struct listed l = {0};
 	char id[SPEC_ID_LEN + 1];
 	struct err err = {0};
-	json_t *o;
+	json_t *o, *bare;
 	int r = rulebook_remove(&d->rulebook->rules, m, &old, &err);
 
 	if (r < 0) {
@@ -273,8 +331,12 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 		return;
 	o = json_object();
 	l.list = json_array();
-	for (size_t i = 0; i < old.n; i++)
+	bare = json_array();
+	for (size_t i = 0; i < old.n; i++) {
 		list_rule(&l, &old, &old.rule[i]);
+		list_bare(bare, &d->rulebook->rules, &old.rule[i]);
+	}
+	json_object_set_new(o, "ungoverned", bare);
 	json_object_set_new(o, "removed", l.list);
 	json_object_set_new(o, "n_removed", json_integer((json_int_t)l.n));
 	find_keeper(d, &old, id);
