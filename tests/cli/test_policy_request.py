@@ -71,6 +71,22 @@ def test_a_rule_about_requests_does_not_open_its_host(inst):
                  status=1)["decision"] == "deny"
 
 
+def test_a_push_is_one_request_whatever_its_ref(inst):
+    """As the warnings say: no push passes by an allow rule, and each one meets an ask or deny rule."""
+    inst.sbx("policy", "allow", "network", "git.example.com,other.example.com", check=0)
+    push, repo = "POST https://{}/acme/app/git-receive-pack", ("git", "git.example.com/acme/app")
+    p = inst.sbx("policy", "allow", *repo, "--do", "fetch,push", "--ref", "refs/heads/x", check=0)
+    assert "this rule permits no push" in p.stderr
+    assert check(inst, push.format("git.example.com"), status=1)["decision"] == "deny"
+    p = inst.sbx("policy", "ask", "git", "other.example.com/acme/app", "--do", "push", "--ref",
+                 "refs/heads/main", check=0)
+    assert "applies to every push" in p.stderr
+    assert check(inst, push.format("other.example.com"))["decision"] == "ask"
+    for quiet in (["--do", "unknown"], ["--do", "fetch"]):
+        assert "push" not in inst.sbx("policy", "allow", *repo, *quiet, check=0).stderr
+    assert check(inst, push.format("git.example.com"), status=0)["decision"] == "allow"
+
+
 def test_check_says_which_rule_and_whether_the_host_is_governed(inst):
     inst.sbx("policy", "allow", "network", "api.example.com,x.example.com", check=0)
     rule = rule_id(inst.sbx("policy", "allow", *GET_V1, check=0))
