@@ -45,6 +45,13 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	return -EAGAIN;
 }
 
+/* The ask may wait for a person: its approval must not be used for nobody. */
+void control_send_gone(struct edge *e, uint32_t id)
+{
+	if (!e->control.wants_room && !e->control.done)
+		(void)!chan_send_plain(CONTROL_FD, EDGE_GONE, id, -1);
+}
+
 static void flush_due(void *ctx)
 {
 	struct edge *e = ctx;

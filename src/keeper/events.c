@@ -36,6 +36,7 @@ static const struct edge_ops edge_callbacks = {
 	.fill_ca = trust_fill_config,
 	.on_ready = edge_ready,
 	.on_ask = net_on_ask,
+	.on_gone = net_on_gone,
 	.on_ca = trust_on_ca,
 	.on_room = net_run,
 	.on_end = edge_ended,
@@ -95,6 +96,7 @@ static struct {
 	struct crowd crowd;
 	struct guard guard;
 	struct denied denied;
+	struct keeper_holds holds;
 	struct edge_link edge;
 	struct egress_link egress;
 	struct ssh_agent_link ssh_agent;
@@ -126,6 +128,7 @@ static void link_parts(struct keeper *k)
 	k->crowd = &all.crowd;
 	k->guard = &all.guard;
 	k->denied = &all.denied;
+	k->holds = &all.holds;
 	k->edge = &all.edge;
 	k->egress = &all.egress;
 	k->ssh_agent = &all.ssh_agent;
@@ -166,6 +169,7 @@ void keeper_init(struct keeper *k)
 	egress_init(k, &egress_callbacks);
 	ssh_agent_init(k);
 	net_init(k);
+	holds_init(k);
 	vault_init(k);
 	origins_init(k, net_open_socket, netpolicy_send_tables);
 	suspend_init(k);
@@ -278,6 +282,8 @@ static const struct event_row event_table[] = {
 	[EV_SELFTEST] = {selftest_is_live, accel_on_end},
 	[EV_TIMER_SELFTEST] = {selftest_is_live, accel_on_timer},
 	[EV_TIMER_DENIED] = {NULL, denied_on_timer},
+	[EV_TIMER_HOLDS] = {NULL, holds_on_timer},
+	[EV_TIMER_HOLDS_SEND] = {NULL, holds_on_send_timer},
 };
 static_assert(ARRAY_LEN(event_table) == KEEPER_N_EVENTS, "every event has a row");
 

@@ -216,6 +216,8 @@ static int take_request(struct keeper *k, struct link *l, struct ipc_msg *msg)
 		return answer_vault(k, l, msg);
 	case KEEPER_LISTENER:
 		return answer_listener(k, l, msg);
+	case KEEPER_ANSWER:
+		return holds_on_answer(k, l, msg);
 	case KEEPER_CLAIM:
 		return answer_claim(k, l, msg);
 	default:
@@ -230,15 +232,16 @@ static int send_ports(struct keeper *k, int fd)
 }
 
 /* While sbxd was down, no channel to the vault could be passed. */
-static void want_vault(struct keeper *k)
+static void greet_sbxd(struct keeper *k)
 {
+	holds_on_link(k);
 	if (k->vault->sock < 0 && k->vault->timer.pos)
 		vault_start(k);
 }
 
 const struct link_ops requests_ops = {
 	.on_open = send_ports,
-	.on_opened = want_vault,
+	.on_opened = greet_sbxd,
 	.on_message = take_request,
 	.on_closed = pool_on_link_end,
 };

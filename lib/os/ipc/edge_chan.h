@@ -45,6 +45,7 @@
 #define EDGE_MAX_RULE 256
 #define EDGE_MAX_REASON 512
 #define EDGE_MAX_NAME 64
+#define EDGE_MAX_APPROVAL 8
 #define EDGE_MAX_PEM 2048
 #define EDGE_MAX_SAVED 2048
 /* How long a guest may be silent where it has to speak first, and for its TLS handshake: the
@@ -68,6 +69,7 @@ enum edge_msg {
 	EDGE_ASK,
 	EDGE_VERDICT,
 	EDGE_CA,
+	EDGE_GONE, /* nothing waits for the VERDICT of this ASK any more; it is still sent */
 	EDGE_N_MSGS,
 };
 
@@ -155,6 +157,7 @@ struct edge_verdict {
 	char rule[EDGE_MAX_RULE];     /* the rule that decided; "": none applies */
 	char reason[EDGE_MAX_REASON]; /* a sentence that stands instead of rule or its absence */
 	char sandbox[EDGE_MAX_NAME];  /* its name, for the command to type */
+	char approval[EDGE_MAX_APPROVAL]; /* of a no: the hold that a person can approve */
 	/* HTTP, of a no by a rule about requests; printable. */
 	char effect[EDGE_MAX_EFFECT];	/* what was refused (lib/rules/effect/effect.h) */
 	char instead[EDGE_MAX_INSTEAD]; /* the nearest rule that allows; "": none for the host */

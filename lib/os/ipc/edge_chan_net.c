@@ -124,6 +124,7 @@ static const struct field verdict_fields[] = {
 	FIELD_STR(edge_verdict, rule),
 	FIELD_STR(edge_verdict, reason),
 	FIELD_STR(edge_verdict, sandbox),
+	FIELD_TEXT(edge_verdict, approval),
 	FIELD_TEXT(edge_verdict, effect),
 	FIELD_TEXT(edge_verdict, instead),
 	FIELD_TEXT(edge_verdict, command),
@@ -166,8 +167,8 @@ int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 {
 	int r = chan_get(&edge_chan, msg, EDGE_VERDICT, verdict_fields, ret);
 
-	if ((ret->no_rule_helps && ret->allowed) || (ret->opened && !ret->allowed) ||
-		(ret->wants_id && ret->allowed && !ret->opened) ||
+	if (((ret->no_rule_helps || ret->approval[0]) && ret->allowed) ||
+		(ret->opened && !ret->allowed) || (ret->wants_id && ret->allowed && !ret->opened) ||
 		!ret->wants_id != !ret->wants[0] ||
 		(msg->fd >= 0 && (!ret->allowed || ret->opened)))
 		return -EBADMSG;

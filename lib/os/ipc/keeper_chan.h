@@ -24,7 +24,7 @@
  *          STATS_IS  keeper -> sbxd   -           -               struct keeper_stats
  * Trust    Same user on both sides; messages are checked anyway: a keeper may misbehave.
  * Limits   IPC_MAX_BODY.
- * See      proto/PROTOCOL.ipc, keeper_chan_test.c, keeper_chan_fuzz.c
+ * See      proto/PROTOCOL.ipc, keeper_chan_test.c, keeper_chan_fuzz.c, lib/rules/hold/hold_msg.h
  */
 #pragma once
 
@@ -58,6 +58,9 @@ enum keeper_msg {
 	KEEPER_MEMORY,	     /* as FREEZE, and the memory of the VM is saved beside the layers */
 	KEEPER_SUSPEND_IDLE, /* as SUSPEND, if the sandbox is idle; else DONE with -EBUSY */
 	KEEPER_LISTENER,     /* a listening socket of a published port */
+	KEEPER_HELD,	     /* lib/rules/hold/hold_msg.h */
+	KEEPER_UNHELD,
+	KEEPER_ANSWER,
 	KEEPER_N_MSGS,
 };
 

@@ -443,6 +443,36 @@ void gate_record_late(struct gate *g, const struct edge_ask *ask, bool allowed, 
 		g, ask, gate_path_word(ask), allowed, allowed ? "<dial failed>" : "", reason, NULL);
 }
 
+const struct hold_text *gate_asked(const struct gate *g)
+{
+	return g->is_approved ? NULL : g->asked;
+}
+
+void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
+{
+	g->is_approved = true;
+	gate_decide_bound(g, ask, binding, now_ms, ret);
+	g->is_approved = false;
+	g->asked = NULL;
+}
+
+void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const char *rule,
+	const char *why, struct edge_verdict *ret)
+{
+	struct judgement j = {0};
+	struct err err = {0};
+	int r;
+
+	*ret = (struct edge_verdict){0};
+	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
+	gate_refuse(&j, ret, why);
+	r = record_gate(g, ask, gate_path_word(ask), false, rule, j.reason, &err);
+	if (r < 0)
+		refuse_unrecorded(ret, &err, r);
+	ret->count = gate_count_refusal(g, ask);
+}
+
 /* Whether the policy or an equivalent check denied it. */
 static bool is_refusal(enum egress_outcome outcome)
 {

@@ -26,6 +26,7 @@
 #include "lib/rules/audit/audit.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/os/ipc/origin_chan.h"
+#include "lib/rules/hold/hold.h"
 #include "lib/rules/pack/packs.h"
 #include "lib/rules/policy/policy.h"
 
@@ -59,6 +60,16 @@ struct gate_binding {
 /* binding may be NULL: no credentials. now_ms: the time of day. */
 void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
+/* What a person must approve before the ask that was decided last is allowed; NULL: nothing, the
+ * verdict is final. Nothing was recorded then. */
+const struct hold_text *gate_asked(const struct gate *g);
+/* The same ask again, which a person has approved: all other conditions apply, and it is recorded
+ * as in gate_decide_bound. */
+void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
+	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
+/* It is not approved, or not yet: records the denial by `rule`. */
+void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const char *rule,
+	const char *why, struct edge_verdict *ret);
 /* What came of an allowed ask; records it when it did not succeed. */
 void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
 	uint64_t now_ms);

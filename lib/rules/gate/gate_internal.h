@@ -25,6 +25,8 @@ struct gate {
 	uint8_t key[16];
 	uint32_t now;
 	struct counter *counters;
+	const struct hold_text *asked; /* see gate_asked */
+	bool is_approved;	       /* the ask being decided */
 	const struct packs *packs; /* NULL: no rule is about an API */
 	struct arena arena;	   /* of one decision on a head */
 };

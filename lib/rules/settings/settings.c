@@ -185,6 +185,24 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.choices = "ask|always|never",
 		.help = "whether the hosts that an agent needs are allowed for its new sandbox: "
 			"ask on a terminal, always, or never; deny rules still apply"},
+	[SETTINGS_ASK_MAX_OPEN] = {.name = "ask.max-open",
+		.type = SETTINGS_NUMBER,
+		.standard = "5",
+		.max = 32,
+		.help = "number of requests of a sandbox that can wait for approval at the same "
+			"time; others are refused without a prompt"},
+	[SETTINGS_ASK_MAX_HOUR] = {.name = "ask.max-hour",
+		.type = SETTINGS_NUMBER,
+		.standard = "20",
+		.max = 240,
+		.help = "number of approvals that a sandbox can request in an hour; others are "
+			"refused without a prompt"},
+	[SETTINGS_ASK_BELL] = {.name = "ask.bell",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether an attached terminal shows in its title, with one bell, that a "
+			"request of its sandbox waits for approval"},
 	[SETTINGS_GIT_IDENTITY] = {.name = "git.identity",
 		.type = SETTINGS_CHOICE,
 		.standard = "ask",

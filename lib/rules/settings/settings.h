@@ -48,6 +48,9 @@ enum settings_id {
 	SETTINGS_CREDENTIALS_INTERCEPT, /* true, false: all services, also without a credential */
 	SETTINGS_VAULT_KEY,		/* where the key of a new vault goes */
 	SETTINGS_AGENTS_ALLOW_HOSTS,	/* ask, always, never */
+	SETTINGS_ASK_MAX_OPEN,		/* requests of a sandbox that wait for approval */
+	SETTINGS_ASK_MAX_HOUR,		/* and that begin to wait, in an hour */
+	SETTINGS_ASK_BELL,		/* true, false: a terminal announces them */
 	SETTINGS_GIT_IDENTITY,		/* ask, yes, no */
 	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
 	SETTINGS_WARM_IMAGES,		/* true, false: create snapshots automatically */

@@ -87,6 +87,11 @@ static void put_command(struct wr *wr, const struct deny *d)
 	uint8_t buf[DENY_MAX_TEXT + 64];
 	struct wr target = wr_init(buf, sizeof(buf));
 
+	if (d->approval.n > 0) {
+		wr_printf(wr, "sbx approve ");
+		put_clean(wr, d->approval);
+		return;
+	}
 	if (d->no_rule_helps) {
 		put_log_command(wr, d);
 		return;
@@ -119,8 +124,23 @@ static void put_instead(struct wr *wr, const struct deny *d)
 	put_clean(wr, d->instead);
 }
 
+/* Not denied: it can be approved. */
+static int write_pending_text(struct wr *wr, const struct deny *d)
+{
+	wr_printf(wr, "Waiting for approval: ");
+	put_target(wr, d);
+	wr_printf(wr, "\n  reason:  ");
+	put_reason(wr, d);
+	wr_printf(wr, "\n  retry:   the same request, in %d s or later\n  approve: ", DENY_RETRY_S);
+	put_command(wr, d);
+	wr_printf(wr, "     (run on the host)\n");
+	return wr_finish(wr);
+}
+
 int deny_write_text(struct wr *wr, const struct deny *d)
 {
+	if (d->approval.n > 0)
+		return write_pending_text(wr, d);
 	wr_printf(wr, "Blocked by network policy: ");
 	put_target(wr, d);
 	if (d->effect.n > 0) {
@@ -172,10 +192,15 @@ static void put_member(struct wr *wr, const char *key, const struct deny *d,
 
 static void put_detail(struct wr *wr, const struct deny *d)
 {
-	wr_printf(wr, "Blocked by network policy: ");
+	wr_printf(wr, d->approval.n ? "Waiting for approval: " : "Blocked by network policy: ");
 	put_target(wr, d);
 	wr_printf(wr, ": ");
 	put_reason(wr, d);
+}
+
+static void put_approval(struct wr *wr, const struct deny *d)
+{
+	put_clean(wr, d->approval);
 }
 
 static void put_rule(struct wr *wr, const struct deny *d)
@@ -185,8 +210,11 @@ static void put_rule(struct wr *wr, const struct deny *d)
 
 static int write_json(struct wr *wr, const struct deny *d)
 {
-	wr_printf(wr,
-		"{\"type\":\"about:blank\",\"title\":\"Blocked by network policy\",\"status\":403");
+	bool pending = d->approval.n > 0;
+
+	wr_printf(wr, "{\"type\":\"%s\",\"title\":\"%s\",\"status\":403",
+		pending ? "urn:sbx:pending" : "about:blank",
+		pending ? "Waiting for approval" : "Blocked by network policy");
 	put_member(wr, "detail", d, put_detail);
 	put_member(wr, "target", d, put_target);
 	if (d->rule.n > 0)
@@ -196,7 +224,11 @@ static int write_json(struct wr *wr, const struct deny *d)
 		put_member(wr, "effect", d, put_effect);
 	if (d->instead.n > 0)
 		put_member(wr, "allowed_instead", d, put_instead);
-	put_member(wr, d->no_rule_helps ? "see" : "allow", d, put_command);
+	if (pending) {
+		put_member(wr, "approval", d, put_approval);
+		wr_printf(wr, ",\"retry-after\":%d", DENY_RETRY_S);
+	}
+	put_member(wr, pending ? "approve" : d->no_rule_helps ? "see" : "allow", d, put_command);
 	wr_printf(wr, ",\"refused\":%" PRIu64 "}\n", d->count);
 	return wr_finish(wr);
 }
@@ -224,15 +256,24 @@ static void put_proxy_status(struct wr *wr, const char *error, struct slice deta
 	wr_printf(wr, "\"\r\n");
 }
 
+enum form { FORM_HEAD = 1, FORM_CLOSE = 2, FORM_RETRY = 4 };
+
+static unsigned form_of(bool is_head, bool close)
+{
+	return (is_head ? FORM_HEAD : 0) | (close ? FORM_CLOSE : 0);
+}
+
 static int write_answer(struct wr *wr, uint16_t status, const char *error, struct slice details,
-	const char *type, struct slice content, bool is_head, bool close)
+	const char *type, struct slice content, unsigned form)
 {
 	wr_printf(wr, "HTTP/1.1 %u %s\r\n", status, canon_reason(status));
 	put_proxy_status(wr, error, details);
 	wr_printf(wr, "content-type: %s\r\ncache-control: no-store\r\ncontent-length: %zu", type,
 		content.n);
-	wr_printf(wr, "%s", close ? "\r\nconnection: close\r\n\r\n" : "\r\n\r\n");
-	if (!is_head)
+	if (form & FORM_RETRY)
+		wr_printf(wr, "\r\nretry-after: %d", DENY_RETRY_S);
+	wr_printf(wr, "%s\r\n\r\n", form & FORM_CLOSE ? "\r\nconnection: close" : "");
+	if (!(form & FORM_HEAD))
 		wr_bytes(wr, content);
 	return wr_finish(wr);
 }
@@ -247,7 +288,8 @@ int deny_write_http(struct wr *wr, const struct deny *d, bool json, bool is_head
 		return -EMSGSIZE;
 	return write_answer(wr, 403, "http_request_denied", slice_of(details, why.n),
 		json ? "application/problem+json" : "text/plain; charset=utf-8",
-		slice_of(content, body.n), is_head, close);
+		slice_of(content, body.n),
+		form_of(is_head, close) | (d->approval.n ? FORM_RETRY : 0));
 }
 
 /* "Connection to example.test:80 failed (the host is allowed): the name has no address" */
@@ -288,7 +330,7 @@ int deny_write_failed(
 		status == 504 ? "connection_timeout" : "destination_unavailable",
 		slice_of(details, why.n),
 		json ? "application/problem+json" : "text/plain; charset=utf-8",
-		slice_of(content, body.n), is_head, close);
+		slice_of(content, body.n), form_of(is_head, close));
 }
 
 int deny_write_connect(struct wr *wr, const struct deny *d)
@@ -307,5 +349,5 @@ int deny_write_fault(struct wr *wr, const struct http_fault *fault, bool is_head
 	return write_answer(wr, fault->status,
 		fault->status >= 500 ? "http_protocol_error" : "http_request_error",
 		slice_from_str(fault->why), "text/plain; charset=utf-8", slice_of(content, body.n),
-		is_head, true);
+		form_of(is_head, true));
 }

@@ -6,7 +6,8 @@
  *          with plain text, or problem+json for clients that accept JSON. deny_write_connect
  *          answers a CONNECT, so that the client fails instead of showing the text as the page.
  *          deny_write_fault answers a request that could not be read, deny_write_failed one that
- *          was allowed and failed. All have a Proxy-Status.
+ *          was allowed and failed. All have a Proxy-Status. What a person can still approve has the
+ *          id of the approval and a Retry-After.
  * Trust    Host and rule come from peers and people: printed only as bounded printable ASCII,
  *          anything else as "?". Runs in edge.
  * Owns     Nothing; writes whole answers into the caller's buffer.
@@ -21,6 +22,7 @@
 #define DENY_MAX_TEXT 255
 #define DENY_MAX_LINE 512
 #define DENY_ROOM 12288
+#define DENY_RETRY_S 60 /* what waits for approval is worth another try then */
 
 struct deny {
 	struct slice host;    /* canonical, or as far as it could be read */
@@ -31,9 +33,10 @@ struct deny {
 	uint64_t count;	      /* how often this was refused, now included; 0: not known */
 	bool no_rule_helps;   /* it is not the policy that would have to change */
 	/* Of a rule about requests; else empty. */
-	struct slice effect;  /* what the request does (lib/rules/effect) */
-	struct slice instead; /* the nearest rule that allows a request to this host */
-	struct slice command; /* to type instead of one about the network */
+	struct slice effect;   /* what the request does (lib/rules/effect) */
+	struct slice instead;  /* the nearest rule that allows a request to this host */
+	struct slice command;  /* to type instead of one about the network */
+	struct slice approval; /* not empty: a person can approve it; the id */
 };
 
 /* Whether an Accept header names JSON. */

@@ -60,8 +60,23 @@ void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask)
 		c->wait = w;
 }
 
+/* It stays until its verdict. */
+static void drop_sent(struct edge *e, const struct conn *c)
+{
+	for (size_t i = 0; i < NET_ASKS; i++) {
+		struct asked *a = &e->net->asked[i];
+
+		if (!a->used || a->fault || a->gone || a->idx != c->idx)
+			continue;
+		a->gone = true;
+		e->keeper->send_gone(e, a->id);
+	}
+}
+
 void asks_forget(struct edge *e, struct conn *c)
 {
+	if (c->asking && !c->wait)
+		drop_sent(e, c);
 	if (!c->wait)
 		return;
 	unlink_wait(e->net, c->wait);

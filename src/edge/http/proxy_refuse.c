@@ -52,7 +52,8 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	struct wr wr = wr_init(buf, sizeof(buf));
 	/* Inside intercepted TLS, a denial with its own reason concerns more than this request: the
 	 * host may no longer be intercepted. The next connection is decided again. */
-	bool stale = conn_is_opened(c) && verdict->reason[0] && !verdict->effect[0];
+	bool stale = conn_is_opened(c) && verdict->reason[0] && !verdict->effect[0] &&
+		     !verdict->approval[0];
 	bool close = stale || !p->x.keep_alive || !can_discard(p->x.req);
 
 	if (stale && p->tongue->go_away)
@@ -65,6 +66,7 @@ enum proxy_step proxy_deny(struct edge *e, struct conn *c, const struct edge_ver
 	d.command = slice_from_str(verdict->command);
 	d.count = verdict->count;
 	d.no_rule_helps = verdict->no_rule_helps;
+	d.approval = slice_from_str(verdict->approval);
 	if (!can_answer(c) || deny_write_http(&wr, &d, p->x.json, p->x.is_head, close) < 0 ||
 		p->tongue->say_refusal(e, c, slice_of(buf, wr.n)) < 0)
 		return proxy_hang_up(e, c);

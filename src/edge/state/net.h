@@ -26,6 +26,7 @@ struct port {
 /* An unanswered ask. */
 struct asked {
 	bool used, fault;
+	bool gone; /* the keeper knows that nothing waits for it */
 	enum edge_ask_kind kind;
 	uint32_t id, idx;
 };

@@ -213,6 +213,11 @@ static void keeper_read(struct rig *r)
 			assert_non_null(r->on_ask);
 			r->on_ask(r->ask_ctx, &msg);
 			break;
+		case EDGE_GONE:
+			assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
+			r->n_gone++;
+			r->gone = msg.id;
+			break;
 		default:
 			fail_msg("message %u from edge", msg.type);
 		}

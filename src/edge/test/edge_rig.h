@@ -49,6 +49,8 @@ struct rig {
 	unsigned n_clients;
 	uint8_t *out;
 	size_t n_out, out_at;
+	unsigned n_gone; /* messages GONE, and the id of the last one */
+	uint32_t gone;
 	void (*on_ask)(void *ctx, const struct ipc_msg *msg); /* net_rig's */
 	void *ask_ctx;
 };

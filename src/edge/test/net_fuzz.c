@@ -60,7 +60,12 @@ static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	return 0;
 }
 
-static const struct keeper_ops keeper_ops = {.lost = lose_guest, .send_ask = take_ask};
+static void drop_ask(struct edge *e, uint32_t id)
+{
+}
+
+static const struct keeper_ops keeper_ops = {
+	.lost = lose_guest, .send_ask = take_ask, .send_gone = drop_ask};
 
 /* ---- steps ---- */
 

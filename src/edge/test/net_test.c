@@ -235,6 +235,28 @@ static void test_http_is_no_tunnel(void **state)
 	net_free(n);
 }
 
+/* The keeper must not send for nobody what a person approves. */
+static void test_the_keeper_knows_who_has_left(void **state)
+{
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open_connect(n, HOST ":443"), *next;
+	struct net_ask *a;
+
+	net_until(n, net_asked(n, EDGE_ASK_TUNNEL, HOST, 443));
+	a = net_asked(n, EDGE_ASK_TUNNEL, HOST, 443);
+	net_for(n, 50);
+	assert_int_equal(n->rig->n_gone, 0);
+	wire_reset(n->guest, c->sid);
+	net_until(n, n->rig->n_gone == 1);
+	assert_int_equal(n->rig->gone, a->id);
+	net_deny(n, a, "the client has left");
+	next = net_open_connect(n, HOST ":443");
+	(void)net_accept_tunnel(n, HOST, 443);
+	net_until(n, next->status == 200);
+	assert_int_equal(n->rig->n_gone, 1);
+	net_free(n);
+}
+
 /* The timeout comes from the keeper; its default is 10 s. */
 static void test_silence_is_bounded(void **state)
 {
@@ -633,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_server_first_is_held_on_443),
 		cmocka_unit_test(test_raw_bytes),
 		cmocka_unit_test(test_http_is_no_tunnel),
+		cmocka_unit_test(test_the_keeper_knows_who_has_left),
 		cmocka_unit_test(test_silence_is_bounded),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_may_be_connected),

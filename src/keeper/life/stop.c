@@ -90,6 +90,7 @@ void stop_finish(struct keeper *k, const char *why)
 	trust_wipe(k);
 	pool_on_stop(k);
 	record_life(k, "stop", k->why);
+	holds_done(k);
 	record_close(k);
 	leave_word(k);
 	hands_leave(k);

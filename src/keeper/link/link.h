@@ -83,6 +83,8 @@ int record_checkpoint(struct keeper *k, const char *label, const char *layers, u
 	struct err *err) MUST_CHECK;
 /* A decision that does not wait for its record. */
 void record_decision(struct keeper *k, const struct audit_event *ev);
+/* A request that a person approves or refuses. On an error nothing was recorded. */
+int record_approval(struct keeper *k, const struct audit_event *ev) MUST_CHECK;
 void record_violation(struct keeper *k, const char *program, const char *what);
 /* Sets the timer for records that are not signed and synced; called after every event. */
 void record_arm(struct keeper *k);

@@ -127,6 +127,18 @@ void record_decision(struct keeper *k, const struct audit_event *ev)
 	append_record(k, ev);
 }
 
+int record_approval(struct keeper *k, const struct audit_event *ev)
+{
+	struct err err = {0};
+	int r = -EIO;
+
+	if (k->record->audit)
+		r = audit_append(k->record->audit, ev, NULL, &err);
+	if (r < 0)
+		log_warn("cannot record an approval: %s", err_text(&err, r));
+	return r;
+}
+
 void record_violation(struct keeper *k, const char *program, const char *what)
 {
 	char reason[256];

@@ -15,6 +15,8 @@
  * Limits   EDGE_MAX_ASKS unanswered, EGRESS_MAX_OPEN open, KEEPER_NET_BATCH a turn,
  *          KEEPER_EGRESS_GRACE_MS, KEEPER_ASK_BURST and KEEPER_ASK_RATE. After net_init,
  *          KEEPER_LOG_LINES lines in keeper.log, because each blocked request may log a line.
+ *          An ask that needs a person's approval waits apart from the ring (holds.h). It is decided
+ *          again when that has changed.
  * Never    Allows a request before its decision is in the audit log (gate_decide_bound).
  */
 #include "network.h"
@@ -220,24 +222,71 @@ static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct
 		v->rule[0] ? " by " : "", v->rule);
 }
 
+/* Waits for a person, with the id and the time of `a`. False: too many wait. */
+static bool hold_ask_of(struct keeper *k, const struct net_ask *a, const struct edge_ask *ask)
+{
+	if (!asks_hold(k->net, a->id, ask, a->held_ms ? a->held_ms : clock_mono_ms()))
+		return false;
+	k->net->pending.used = false;
+	holds_arm(k);
+	return true;
+}
+
+/* Sets the verdict by the policy and by what a person has answered. False: the ask waits. */
+static bool decide_ask(struct keeper *k, const struct net_ask *a, const struct edge_ask *ask)
+{
+	struct edge_verdict *v = &k->net->pending.verdict;
+	struct gate_binding binding = vault_look(k, ask);
+	const struct hold_text *what;
+
+	gate_decide_bound(k->gate, ask, &binding, clock_wall_ms(), v);
+	what = gate_asked(k->gate);
+	if (!what)
+		return true;
+	switch (holds_take(k, what, ask, a->held_ms, v)) {
+	case HOLDS_WAIT:
+		if (hold_ask_of(k, a, ask))
+			return false;
+		holds_refuse_crowd(k, what, ask, v);
+		return true;
+	case HOLDS_PASS:
+		gate_decide_approved(k->gate, ask, &binding, clock_wall_ms(), v);
+		return true;
+	default:
+		return true;
+	}
+}
+
+/* Its client has left while it waited for a person: nothing is allowed any more. */
+static bool is_dropped(const struct net_ask *a, struct edge_verdict *v)
+{
+	if (!a->is_gone)
+		return false;
+	*v = (struct edge_verdict){.no_rule_helps = true, .reason = "the client has left"};
+	return true;
+}
+
 static void answer_first(struct keeper *k)
 {
 	static struct edge_ask ask;
 	struct net_pending *p = &k->net->pending;
-	struct gate_binding binding;
+	struct net_ask a;
 
-	asks_take(k->net, &p->ask, &ask);
+	asks_take(k->net, &a, &ask);
+	p->ask = a.id;
 	p->used = true;
 	p->has_exchange = false;
 	k->net->spent_us += ask_us;
+	if (is_dropped(&a, &p->verdict))
+		return;
 	if (ask.kind == EDGE_ASK_AGENT) { /* no policy: each signature is recorded instead */
 		p->edge_fd = ssh_agent_open(k, &p->verdict);
 		trace_decision(p->ask, &ask, &p->verdict);
 		return;
 	}
 	record_check(k);
-	binding = vault_look(k, &ask);
-	gate_decide_bound(k->gate, &ask, &binding, clock_wall_ms(), &p->verdict);
+	if (!decide_ask(k, &a, &ask))
+		return;
 	trace_decision(p->ask, &ask, &p->verdict);
 	if (!p->verdict.allowed && !p->verdict.wants_id)
 		denied_note(k, &ask, &p->verdict);
@@ -291,6 +340,18 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 	k->net->last_ms = clock_mono_ms();
 	if (r < 0)
 		return err_set(err, r, "sent more than %d queries at the same time", EDGE_MAX_ASKS);
+	net_run(k);
+	return 0;
+}
+
+int net_on_gone(struct keeper *k, const struct ipc_msg *msg)
+{
+	int r = chan_get_plain(&edge_chan, msg, EDGE_GONE);
+
+	if (r < 0)
+		return r;
+	/* A VERDICT may be on its way: then there is nothing to do. */
+	asks_drop(k->net, msg->id);
 	net_run(k);
 	return 0;
 }

@@ -19,10 +19,15 @@
 #define KEEPER_LOG_LINES 1000
 #define KEEPER_LOG_PER_MINUTE 30
 
+/* Of the asks that wait for a person: so few that others of edge still pass. */
+#define KEEPER_MAX_HELD 16
+
 /* An ASK without a VERDICT. */
 struct net_ask {
 	uint32_t id;
 	struct ask_copy *what;
+	uint64_t held_ms; /* since when it waits for a person; 0: it does not */
+	bool is_gone;	  /* its client has left */
 };
 
 /* An allowed ask that egress handles. */
@@ -49,6 +54,8 @@ struct net_pending {
 struct net {
 	struct net_ask asks[EDGE_MAX_ASKS]; /* a ring */
 	size_t first, n_asks;
+	struct net_ask held[KEEPER_MAX_HELD];
+	size_t n_held;
 	struct exchange exchanges[EGRESS_MAX_OPEN];
 	uint16_t free[EGRESS_MAX_OPEN]; /* a stack of slots */
 	size_t n_free;
@@ -61,6 +68,7 @@ struct net {
 /* net.c: requests of edge. */
 void net_init(struct keeper *k);
 int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
+int net_on_gone(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Takes the fd of a SOCKET's. */
 int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
 int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
@@ -81,7 +89,16 @@ int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 bool asks_is_empty(const struct net *n);
 /* Whether the first ask needs egress, if it is allowed. */
 bool asks_first_is_open(const struct net *n);
-void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret);
+/* ret_ask: what belongs to it; its texts are in *ret. */
+void asks_take(struct net *n, struct net_ask *ret_ask, struct edge_ask *ret);
+/* An ask that was taken waits for a person. False: KEEPER_MAX_HELD do. */
+bool asks_hold(struct net *n, uint32_t id, const struct edge_ask *ask, uint64_t since_ms);
+/* Those that wait for a person are asks again. */
+void asks_resume(struct net *n);
+/* The same for one, if it waits; its client has left. */
+void asks_drop(struct net *n, uint32_t id);
+/* When the first of them has waited long enough; UINT64_MAX: none waits. */
+uint64_t asks_held_until(const struct net *n);
 void asks_clear(struct net *n);
 void exchanges_init(struct net *n);
 /* -EMFILE: EGRESS_MAX_OPEN are open. */

@@ -25,11 +25,14 @@ static struct net_ask *nth_ask(struct net *n, size_t i)
 
 int asks_add(struct net *n, uint32_t id, const struct edge_ask *ask)
 {
-	if (n->n_asks == EDGE_MAX_ASKS)
+	if (n->n_asks + n->n_held == EDGE_MAX_ASKS)
 		return -EOVERFLOW;
 	/* Usually there are none, or a few. */
 	for (size_t i = 0; i < n->n_asks; i++)
 		if (nth_ask(n, i)->id == id)
+			return -EEXIST;
+	for (size_t i = 0; i < n->n_held; i++)
+		if (n->held[i].id == id)
 			return -EEXIST;
 	*nth_ask(n, n->n_asks) = (struct net_ask){.id = id, .what = ask_copy_new(ask)};
 	n->n_asks++;
@@ -46,13 +49,13 @@ bool asks_first_is_open(const struct net *n)
 	return ask_copy_is_open(n->asks[n->first].what);
 }
 
-void asks_take(struct net *n, uint32_t *ret_id, struct edge_ask *ret)
+void asks_take(struct net *n, struct net_ask *ret_ask, struct edge_ask *ret)
 {
 	struct net_ask *a = nth_ask(n, 0);
 
-	*ret_id = a->id;
 	ask_copy_get(a->what, ret);
-	free(a->what);
+	free(TAKE(a->what));
+	*ret_ask = *a;
 	*a = (struct net_ask){0};
 	n->first = (n->first + 1) % EDGE_MAX_ASKS;
 	n->n_asks--;
@@ -65,6 +68,59 @@ void asks_clear(struct net *n)
 		*nth_ask(n, i) = (struct net_ask){0};
 	}
 	n->first = n->n_asks = 0;
+	for (size_t i = 0; i < n->n_held; i++)
+		free(TAKE(n->held[i].what));
+	n->n_held = 0;
+}
+
+/* ---- asks that wait for a person ---- */
+
+bool asks_hold(struct net *n, uint32_t id, const struct edge_ask *ask, uint64_t since_ms)
+{
+	if (n->n_held == KEEPER_MAX_HELD)
+		return false;
+	n->held[n->n_held++] =
+		(struct net_ask){.id = id, .what = ask_copy_new(ask), .held_ms = since_ms};
+	return true;
+}
+
+/* The ring has room: it and the held ones are EDGE_MAX_ASKS in all. */
+static void put_back(struct net *n, struct net_ask ask)
+{
+	*nth_ask(n, n->n_asks++) = ask;
+}
+
+void asks_resume(struct net *n)
+{
+	for (size_t i = 0; i < n->n_held; i++)
+		put_back(n, n->held[i]);
+	n->n_held = 0;
+}
+
+void asks_drop(struct net *n, uint32_t id)
+{
+	for (size_t i = 0; i < n->n_held; i++) {
+		struct net_ask ask = n->held[i];
+
+		if (ask.id != id)
+			continue;
+		n->held[i] = n->held[--n->n_held];
+		ask.is_gone = true;
+		put_back(n, ask);
+		return;
+	}
+	for (size_t i = 0; i < n->n_asks; i++)
+		if (nth_ask(n, i)->id == id)
+			nth_ask(n, i)->is_gone = true;
+}
+
+uint64_t asks_held_until(const struct net *n)
+{
+	uint64_t until = UINT64_MAX;
+
+	for (size_t i = 0; i < n->n_held; i++)
+		until = MIN(until, n->held[i].held_ms + HOLD_INLINE_MS);
+	return until;
 }
 
 void exchanges_init(struct net *n)

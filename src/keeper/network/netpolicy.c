@@ -32,6 +32,24 @@
 
 /* ---- the tables ---- */
 
+/* Whether two files, each of which may be -1, have the same bytes. */
+static bool file_has_same(int a, int b)
+{
+	static uint8_t of_a[16384], of_b[16384];
+	off_t at = 0;
+	ssize_t n;
+
+	if (a < 0 || b < 0)
+		return a == b;
+	do {
+		n = pread(a, of_a, sizeof(of_a), at);
+		if (n < 0 || pread(b, of_b, sizeof(of_b), at) != n)
+			return false;
+		at += n;
+	} while (n > 0 && memcmp(of_a, of_b, (size_t)n) == 0);
+	return n == 0;
+}
+
 static void close_tables(int table[POLICY_N_PARTS])
 {
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
@@ -87,7 +105,10 @@ static void use_packs(struct keeper *k)
 static void use_tables(struct keeper *k)
 {
 	struct netpolicy *np = k->netpolicy;
+	bool is_same = true;
 
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		is_same = is_same && file_has_same(np->table[i], np->next.table[i]);
 	close_tables(np->table);
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		np->table[i] = TAKE_FD(np->next.table[i]);
@@ -95,6 +116,8 @@ static void use_tables(struct keeper *k)
 	use_packs(k);
 	if (gate_fault(k->gate))
 		log_warn("all traffic is denied: %s", gate_fault(k->gate));
+	if (!is_same)
+		holds_on_policy(k);
 }
 
 /* ---- settings and addresses ---- */
@@ -112,6 +135,8 @@ static int read_settings(struct keeper *k, struct err *err)
 		return r;
 	record_set_max_bytes(k, settings_get_u64(&s, SETTINGS_AUDIT_MAX_SIZE));
 	k->disk_reserve = settings_get_u64(&s, SETTINGS_DISK_RESERVE);
+	holds_set_limits(k, (uint32_t)settings_get_u64(&s, SETTINGS_ASK_MAX_OPEN),
+		(uint32_t)settings_get_u64(&s, SETTINGS_ASK_MAX_HOUR));
 	k->egress->config = config;
 	k->netpolicy->fault[0] = '\0';
 	roots_read(k, settings_get(&s, SETTINGS_NETWORK_EXTRA_CA));

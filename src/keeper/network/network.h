@@ -4,13 +4,14 @@
  *
  * How      net.c answers requests of edge, netpolicy.c reads the policy and sends it to egress,
  *          ports.c listens on the published ports, denied.c lists blocked connections for the
- *          guest.
+ *          guest, holds.c keeps requests that need a person's approval.
  * Trust    edge and egress may be compromised.
  */
 #pragma once
 
 #include "src/keeper/credential/credential.h"
 #include "denied.h"
+#include "holds.h"
 #include "net.h"
 #include "netpolicy.h"
 #include "ports.h"

@@ -56,5 +56,7 @@ enum keeper_ev {
 	EV_SELFTEST, /* the child that tests KVM exited */
 	EV_TIMER_SELFTEST,
 	EV_TIMER_DENIED,
+	EV_TIMER_HOLDS,
+	EV_TIMER_HOLDS_SEND,
 	KEEPER_N_EVENTS,
 };

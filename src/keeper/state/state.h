@@ -80,6 +80,7 @@ struct keeper {
 	struct crowd *crowd;
 	struct guard *guard;
 	struct denied *denied;
+	struct keeper_holds *holds;
 	struct edge_link *edge;
 	struct egress_link *egress;
 	struct ssh_agent_link *ssh_agent;

@@ -264,6 +264,7 @@ int rig_down(void **state)
 	fd_close(&rig_k.origins->roots);
 	record_close(&rig_k);
 	asks_clear(rig_k.net);
+	holds_done(&rig_k);
 	for (size_t i = 0; i < rig_k.denied->n; i++)
 		free(rig_k.denied->texts[i]);
 	gate_free(rig_k.gate);

@@ -225,6 +225,8 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		return r < 0 ? r : close_stream(k, msg->id);
 	case EDGE_ASK:
 		return ops->on_ask(k, msg, err);
+	case EDGE_GONE:
+		return ops->on_gone(k, msg);
 	case EDGE_CA:
 		return ops->on_ca(k, msg);
 	case EDGE_LOST:

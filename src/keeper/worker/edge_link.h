@@ -38,6 +38,7 @@ struct edge_ops {
 	void (*fill_ca)(struct keeper *k, struct edge_config *config);
 	void (*on_ready)(struct keeper *k);
 	int (*on_ask)(struct keeper *k, const struct ipc_msg *msg, struct err *err);
+	int (*on_gone)(struct keeper *k, const struct ipc_msg *msg);
 	int (*on_ca)(struct keeper *k, const struct ipc_msg *msg);
 	void (*on_room)(struct keeper *k);
 	void (*on_end)(struct keeper *k);

@@ -354,7 +354,8 @@ static int decode(const struct ipc_msg *m)
 
 /* No wants; no effect, instead, command and wants. */
 #define ASK_END "\0\0\0\0\0\0"
-#define VERDICT_END "\0\0\0\0\0\0\0\0\0\0\0\0"
+#define WANTS_END "\0\0\0\0\0\0\0\0\0\0\0\0"
+#define VERDICT_END "\0\0" WANTS_END
 
 static const struct {
 	const char *what;
@@ -406,12 +407,18 @@ static const struct {
 	{"ask inside TLS in a way that is none", EDGE_ASK, 5, false,
 		BODY("\1\0\0\1\0a\1\0\0\0\2\1\0G\0\0\0\0" ASK_END), -EBADMSG},
 	{"good verdict", EDGE_VERDICT, 5, false, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END), 0},
+	{"pending verdict", EDGE_VERDICT, 5, false,
+		BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0\4\0K7QD" WANTS_END), 0},
+	{"allowed and pending", EDGE_VERDICT, 5, false,
+		BODY("\1\0\0\1\0\0\0\0\0\0\0\0\0\4\0K7QD" WANTS_END), -EBADMSG},
+	{"good GONE", EDGE_GONE, 5, false, BODY(""), 0},
+	{"GONE with a field", EDGE_GONE, 5, false, BODY("x"), -EBADMSG},
 	{"verdict that wants headers", EDGE_VERDICT, 5, false,
-		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), 0},
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), 0},
 	{"yes that wants headers", EDGE_VERDICT, 5, false,
-		BODY("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), -EBADMSG},
+		BODY("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), -EBADMSG},
 	{"wants without an id", EDGE_VERDICT, 5, false,
-		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\0\0\0\0"), -EBADMSG},
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\0\0\0\0"), -EBADMSG},
 	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0" VERDICT_END),
 		0},
 	{"opened and a way out", EDGE_VERDICT, 5, true,
@@ -453,18 +460,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "...............",
-		[EDGE_PHASE_CONFIG] = ".C.............",
-		[EDGE_PHASE_CONNECT] = "...........N.V.",
-		[EDGE_PHASE_RUN] = "...O.......N.V.",
-		[EDGE_PHASE_END] = "...............",
+		[EDGE_PHASE_START] = "................",
+		[EDGE_PHASE_CONFIG] = ".C..............",
+		[EDGE_PHASE_CONNECT] = "...........N.V..",
+		[EDGE_PHASE_RUN] = "...O.......N.V..",
+		[EDGE_PHASE_END] = "................",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "H..............",
-		[EDGE_PHASE_CONFIG] = "...............",
-		[EDGE_PHASE_CONNECT] = "..R......L..A.C",
-		[EDGE_PHASE_RUN] = "....ORC..L..A..",
-		[EDGE_PHASE_END] = "...............",
+		[EDGE_PHASE_START] = "H...............",
+		[EDGE_PHASE_CONFIG] = "................",
+		[EDGE_PHASE_CONNECT] = "..R......L..A.CG",
+		[EDGE_PHASE_RUN] = "....ORC..L..A..G",
+		[EDGE_PHASE_END] = "................",
 	};
 
 	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);

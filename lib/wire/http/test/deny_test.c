@@ -113,6 +113,33 @@ static void json_is_for_those_who_ask(void **state)
 	assert_null(strstr(buf, "connection: close"));
 }
 
+static void what_waits_for_a_person_has_its_id(void **state)
+{
+	struct deny d = some_deny();
+	struct wr wr = wr_init(buf, DENY_ROOM);
+
+	d.approval = slice_from_str("K7QD");
+	d.no_rule_helps = true;
+	d.reason = slice_from_str("needs approval: request K7QD is open");
+	assert_int_equal(deny_write_text(&wr, &d), 0);
+	buf[wr.n] = '\0';
+	assert_string_equal(buf, "Waiting for approval: example.test:443\n"
+				 "  reason:  needs approval: request K7QD is open\n"
+				 "  retry:   the same request, in 60 s or later\n"
+				 "  approve: sbx approve K7QD     (run on the host)\n");
+	for (int json = 0; json < 2; json++) {
+		wr = wr_init(buf, DENY_ROOM);
+		assert_int_equal(deny_write_http(&wr, &d, json, false, false), 0);
+		buf[wr.n] = '\0';
+		assert_ptr_equal(strstr(buf, "HTTP/1.1 403 Forbidden\r\n"), buf);
+		assert_non_null(strstr(buf, "\r\nretry-after: 60\r\n"));
+	}
+	assert_non_null(strstr(buf, "{\"type\":\"urn:sbx:pending\","));
+	assert_non_null(strstr(buf, "\"approval\":\"K7QD\",\"retry-after\":60,"));
+	assert_non_null(strstr(buf, "\"approve\":\"sbx approve K7QD\""));
+	assert_null(strstr(buf, "policy log"));
+}
+
 /* Every byte value in every field, and fields far too long: what comes out is one response that our
  * own reader accepts, with no control character but line ends. */
 static void nothing_is_reflected_raw(void **state)
@@ -127,13 +154,14 @@ static void nothing_is_reflected_raw(void **state)
 	arena_init(&arena, HTTP_ARENA_SIZE);
 	d = (struct deny){.host = slice_of(evil, sizeof(evil)), .port = 1};
 	d.rule = d.sandbox = d.host;
-	for (int form = 0; form < 8; form++) {
+	for (int form = 0; form < 16; form++) {
 		struct wr wr = wr_init(buf, DENY_ROOM);
 		struct slice in;
 		struct http1 h;
 		struct http1_event ev;
 
 		d.reason = form & 4 ? d.host : (struct slice){0};
+		d.approval = form & 8 ? d.host : (struct slice){0};
 		assert_int_equal(deny_write_http(&wr, &d, form & 1, form & 2, true), 0);
 		for (size_t i = 0; i < wr.n; i++)
 			assert_true(((uint8_t)buf[i] >= 0x20 && (uint8_t)buf[i] < 0x7f) ||
@@ -144,7 +172,7 @@ static void nothing_is_reflected_raw(void **state)
 		in = slice_of(buf, wr.n);
 		assert_true(http1_read(&h, &in, &ev));
 		assert_int_equal(ev.kind, HTTP1_EV_HEAD);
-		assert_int_equal(ev.resp->headers.n, 5);
+		assert_int_equal(ev.resp->headers.n, form & 8 ? 6 : 5);
 		while (http1_read(&h, &in, &ev))
 			assert_int_not_equal(ev.kind, HTTP1_EV_ERROR);
 		assert_int_equal(h.state, HTTP1_DONE);
@@ -260,6 +288,7 @@ int main(void)
 		cmocka_unit_test(where_no_rule_helps_none_is_offered),
 		cmocka_unit_test(connect_fails_for_the_client),
 		cmocka_unit_test(json_is_for_those_who_ask),
+		cmocka_unit_test(what_waits_for_a_person_has_its_id),
 		cmocka_unit_test(nothing_is_reflected_raw),
 		cmocka_unit_test(a_refused_request_is_named),
 		cmocka_unit_test(a_failure_is_no_refusal),

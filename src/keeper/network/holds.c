@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "holds.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include "lib/base/clock.h"
+#include "lib/base/hex.h"
+#include "lib/base/str.h"
+#include "network.h"
+
+static_assert(HOLD_MAX <= 64, "a bit for each place");
+static_assert(KEEPER_MAX_HELD < EDGE_MAX_ASKS, "a part of them");
+
+void holds_init(struct keeper *k)
+{
+	uint64_t seed = 0;
+
+	/* Without random bytes the ids are the same in each run: an answer names the digest too. */
+	(void)!getrandom(&seed, sizeof(seed), 0);
+	hold_init(&k->holds->table, seed);
+}
+
+void holds_done(struct keeper *k)
+{
+	loop_timer_clear(&k->loop, &k->holds->timer);
+	loop_timer_clear(&k->loop, &k->holds->send_timer);
+	hold_done(&k->holds->table);
+}
+
+void holds_set_limits(struct keeper *k, uint32_t max_open, uint32_t max_hour)
+{
+	hold_limits(&k->holds->table, max_open, max_hour);
+}
+
+/* ---- to sbxd ---- */
+
+static int send_place(struct keeper *k, int sock, uint32_t place)
+{
+	static struct hold_msg msg;
+	const struct hold *h = &k->holds->table.list[place];
+	uint64_t now = clock_mono_ms();
+
+	if (h->state == HOLD_FREE)
+		return chan_send_plain(sock, KEEPER_UNHELD, place, -1);
+	msg = (struct hold_msg){.state = (uint8_t)h->state,
+		.age_ms = (uint32_t)(now - h->since_ms),
+		.left_ms = (uint32_t)(h->until_ms - MIN(now, h->until_ms)),
+		.waiting = (uint32_t)k->net->n_held};
+	(void)!str_copy(msg.id, sizeof(msg.id), h->id);
+	memcpy(msg.digest, h->text.digest, sizeof(msg.digest));
+	(void)!str_copy(msg.effects, sizeof(msg.effects), h->text.effects);
+	(void)!str_copy(msg.rule, sizeof(msg.rule), h->text.rule);
+	(void)!str_copy(msg.narrow, sizeof(msg.narrow), h->text.narrow);
+	(void)!str_copy(msg.preview, sizeof(msg.preview), h->text.preview);
+	return hold_send_held(sock, place, &msg);
+}
+
+/* Errors of a connection are found when it is read. */
+static void send_some(struct keeper *k, size_t link)
+{
+	uint64_t *unsent = &k->holds->unsent[link];
+
+	if (k->links[link].fd < 0)
+		*unsent = 0;
+	for (uint32_t i = 0; i < HOLD_MAX; i++) {
+		if (!(*unsent & UINT64_C(1) << i))
+			continue;
+		if (send_place(k, k->links[link].fd, i) == -EAGAIN)
+			return;
+		*unsent &= ~(UINT64_C(1) << i);
+	}
+}
+
+void holds_on_send_timer(struct keeper *k)
+{
+	uint64_t left = 0;
+
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++) {
+		send_some(k, i);
+		left |= k->holds->unsent[i];
+	}
+	if (left)
+		loop_timer_set(&k->loop, &k->holds->send_timer, clock_mono_ms() + HOLDS_SEND_MS,
+			(struct loop_key){.kind = EV_TIMER_HOLDS_SEND});
+}
+
+static void push_place(struct keeper *k, size_t place)
+{
+	for (size_t i = 0; i < KEEPER_MAX_LINKS; i++)
+		k->holds->unsent[i] |= UINT64_C(1) << place;
+}
+
+static void push_hold(struct keeper *k, const struct hold *h)
+{
+	push_place(k, (size_t)(h - k->holds->table.list));
+	holds_on_send_timer(k);
+}
+
+void holds_on_link(struct keeper *k)
+{
+	for (size_t i = 0; i < HOLD_MAX; i++)
+		if (k->holds->table.list[i].state != HOLD_FREE)
+			push_place(k, i);
+	holds_on_send_timer(k);
+}
+
+/* Removes holds with `remove`, and informs sbxd of the ones that were removed. */
+static void sweep_holds(struct keeper *k, void (*remove)(struct holds *t, uint64_t now_ms))
+{
+	struct holds *t = &k->holds->table;
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < HOLD_MAX; i++)
+		before |= (uint64_t)(t->list[i].state != HOLD_FREE) << i;
+	remove(t, clock_mono_ms());
+	for (size_t i = 0; i < HOLD_MAX; i++)
+		if (before >> i & 1 && t->list[i].state == HOLD_FREE)
+			push_place(k, i);
+	holds_on_send_timer(k);
+}
+
+/* ---- the audit log ---- */
+
+static int record_hold(struct keeper *k, const struct hold *h, const char *action,
+	const struct edge_ask *ask, const struct hold_reply *reply)
+{
+	char digest[2 * SHA256_BYTES + 1], reason[2 * SHA256_BYTES + 100];
+	struct audit_event ev = {.kind = AUDIT_KIND_APPROVAL,
+		.action = slice_from_str(action),
+		.op = slice_from_str(h->text.effects),
+		.rule = slice_from_str(h->text.rule)};
+
+	hex_print(h->text.digest, SHA256_BYTES, digest);
+	if (reply)
+		(void)snprintf(reason, sizeof(reason), "%s sha256 %s uid %u %s", h->id, digest,
+			reply->uid, reply->where);
+	else
+		(void)snprintf(reason, sizeof(reason), "%s sha256 %s", h->id, digest);
+	ev.reason = slice_from_str(reason);
+	if (ask) {
+		ev.host = slice_from_str(ask->host);
+		ev.port = ask->port;
+	}
+	return record_approval(k, &ev);
+}
+
+/* ---- requests ---- */
+
+static void set_timer(struct keeper *k)
+{
+	uint64_t at = MIN(hold_next_ms(&k->holds->table), asks_held_until(k->net));
+
+	loop_timer_clear(&k->loop, &k->holds->timer);
+	if (at != UINT64_MAX)
+		loop_timer_set(
+			&k->loop, &k->holds->timer, at, (struct loop_key){.kind = EV_TIMER_HOLDS});
+}
+
+static void refuse_ask(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,
+	const char *why, const struct hold *pending, struct edge_verdict *ret)
+{
+	gate_refuse_asked(k->gate, ask, what->rule, why, ret);
+	if (pending)
+		(void)!str_copy(ret->approval, sizeof(ret->approval), pending->id);
+}
+
+static const char *why_not(enum hold_result result)
+{
+	switch (result) {
+	case HOLD_SPENT:
+		return "the approval request was closed, or an equal request has used the approval";
+	case HOLD_CROWDED:
+		return "needs approval, but too many requests of this sandbox wait for one";
+	case HOLD_OFTEN:
+		return "needs approval, but this sandbox has requested too many in the last hour";
+	case HOLD_LONG:
+		return "needs approval, but its effects are too long to be displayed";
+	default:
+		return "not approved";
+	}
+}
+
+static void refuse_by_person(struct keeper *k, const struct hold_text *what,
+	const struct edge_ask *ask, const struct hold *h, struct edge_verdict *ret)
+{
+	char why[HOLD_MAX_REASON + 32];
+
+	(void)snprintf(
+		why, sizeof(why), "refused by the user%s%s", h->reason[0] ? ": " : "", h->reason);
+	refuse_ask(k, what, ask, why, NULL, ret);
+}
+
+static void refuse_pending(struct keeper *k, const struct hold_text *what,
+	const struct edge_ask *ask, const struct hold *h, struct edge_verdict *ret)
+{
+	char why[64];
+
+	(void)snprintf(why, sizeof(why), "needs approval: request %s is open", h->id);
+	refuse_ask(k, what, ask, why, h, ret);
+}
+
+void holds_refuse_crowd(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,
+	struct edge_verdict *ret)
+{
+	struct hold *h;
+
+	if (hold_again(&k->holds->table, what->digest, 0, clock_mono_ms(), &h) == HOLD_PENDING)
+		refuse_pending(k, what, ask, h, ret);
+	else
+		refuse_ask(k, what, ask, why_not(HOLD_CROWDED), NULL, ret);
+}
+
+#define UNRECORDED "needs approval, but the audit log cannot be written"
+
+static enum holds_next pass_ask(struct keeper *k, const struct hold_text *what,
+	const struct edge_ask *ask, struct hold *h, struct edge_verdict *ret)
+{
+	int r = record_hold(k, h, "use", ask, NULL);
+
+	push_place(k, (size_t)(h - k->holds->table.list));
+	if (r == 0)
+		hold_use(h);
+	else
+		hold_close(h);
+	holds_on_send_timer(k);
+	if (r == 0)
+		return HOLDS_PASS;
+	refuse_ask(k, what, ask, UNRECORDED, NULL, ret);
+	return HOLDS_REFUSE;
+}
+
+static enum holds_next begin_hold(struct keeper *k, const struct hold_text *what,
+	const struct edge_ask *ask, struct hold *h, struct edge_verdict *ret)
+{
+	if (record_hold(k, h, "ask", ask, NULL) == 0) {
+		push_hold(k, h);
+		return HOLDS_WAIT;
+	}
+	hold_close(h);
+	refuse_ask(k, what, ask, UNRECORDED, NULL, ret);
+	return HOLDS_REFUSE;
+}
+
+enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
+	const struct edge_ask *ask, uint64_t since_ms, struct edge_verdict *ret)
+{
+	struct holds *t = &k->holds->table;
+	uint64_t now = clock_mono_ms();
+	enum hold_result result;
+	bool is_new = false;
+	struct hold *h;
+
+	if (since_ms)
+		result = hold_again(t, what->digest, since_ms, now, &h);
+	else
+		result = hold_ask(t, what, now, &h, &is_new);
+	if (is_new)
+		return begin_hold(k, what, ask, h, ret);
+	if (result == HOLD_PASS)
+		return pass_ask(k, what, ask, h, ret);
+	if (result == HOLD_WAIT)
+		return HOLDS_WAIT;
+	if (result == HOLD_NO)
+		refuse_by_person(k, what, ask, h, ret);
+	else if (result == HOLD_PENDING)
+		refuse_pending(k, what, ask, h, ret);
+	else
+		refuse_ask(k, what, ask, why_not(result), NULL, ret);
+	return HOLDS_REFUSE;
+}
+
+void holds_arm(struct keeper *k)
+{
+	set_timer(k);
+}
+
+/* ---- changes ---- */
+
+/* All that wait are decided again; those for which nothing has changed go on waiting. */
+static void resume_asks(struct keeper *k)
+{
+	asks_resume(k->net);
+	set_timer(k);
+	if (k->edge->worker.alive)
+		net_run(k);
+}
+
+static void remove_expired(struct holds *t, uint64_t now_ms)
+{
+	(void)hold_expire(t, now_ms);
+}
+
+void holds_on_timer(struct keeper *k)
+{
+	sweep_holds(k, remove_expired);
+	resume_asks(k);
+}
+
+static void remove_answered(struct holds *t, uint64_t now_ms)
+{
+	(void)now_ms;
+	hold_on_policy(t);
+}
+
+void holds_on_policy(struct keeper *k)
+{
+	sweep_holds(k, remove_answered);
+	resume_asks(k);
+}
+
+static int take_reply(struct keeper *k, const struct hold_reply *reply)
+{
+	struct holds *t = &k->holds->table;
+	uint64_t now = clock_mono_ms();
+	struct hold *h = hold_find(t, reply->id, now);
+	const struct hold_decision what = {.yes = reply->choice != HOLD_CHOICE_NO,
+		.for_ms = (uint64_t)reply->seconds * 1000,
+		.reason = reply->reason};
+	int r = hold_answer(t, reply->id, reply->digest, &what, now);
+
+	if (r < 0)
+		return r;
+	r = record_hold(k, h, hold_choice_name(reply->choice), NULL, reply);
+	if (r < 0)
+		hold_close(h);
+	push_hold(k, h);
+	return r;
+}
+
+int holds_on_answer(struct keeper *k, struct link *l, const struct ipc_msg *msg)
+{
+	struct hold_reply reply;
+	int r = hold_get_reply(msg, &reply);
+
+	if (r == 0 && !link_may_give_vault(k, l))
+		r = -EPERM;
+	if (r < 0)
+		return r;
+	r = take_reply(k, &reply);
+	r = keeper_send_done(l->fd, msg->id, r,
+		r == -ENOENT	 ? "no such request waits for approval"
+		: r == -ESTALE	 ? "the request has changed since it was displayed"
+		: r == -EALREADY ? "the request was already answered"
+		: r < 0		 ? "the answer cannot be written to the audit log"
+				 : "");
+	resume_asks(k);
+	return r;
+}
