@@ -23,6 +23,7 @@ static const char *words_of(enum verb_word w)
 		[VERB_SECRET] = "secret",
 		[VERB_TEMPLATE] = "template",
 		[VERB_PACK] = "pack",
+		[VERB_HOLD] = "hold",
 	};
 
 	return w < ARRAY_LEN(words) && words[w] ? words[w] : "none";
@@ -156,6 +157,7 @@ static void bash_word_kinds(void)
 	       "\ttemplate) _sbx_words \"$(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)\" "
 	       ";;\n"
 	       "\tpack) _sbx_words \"$(env SBX_COMPLETE=1 sbx api ls -q 2>/dev/null)\" ;;\n"
+	       "\thold) _sbx_words \"$(env SBX_COMPLETE=1 sbx approve -q 2>/dev/null)\" ;;\n"
 	       "\tsecret) _sbx_words \"$(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)\" ;;\n"
 	       "\tesac\n}\n\n");
 }
@@ -238,6 +240,7 @@ void completion_zsh(void)
 	       "\ttemplate) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx template ls -q "
 	       "2>/dev/null)\"} ;;\n"
 	       "\tpack) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx api ls -q 2>/dev/null)\"} ;;\n"
+	       "\thold) compadd -- ${(f)\"$(env SBX_COMPLETE=1 sbx approve -q 2>/dev/null)\"} ;;\n"
 	       "\tesac\n}\n\n_sbx() {\n"
 	       "\tlocal cur=${words[CURRENT]} prev=${words[CURRENT-1]} verb=${words[2]} verb_path "
 	       "subs=''\n"
@@ -283,6 +286,7 @@ static const char *fish_words(enum verb_word w)
 		[VERB_SECRET] = "-f -a '(env SBX_COMPLETE=1 sbx secret ls -q 2>/dev/null)'",
 		[VERB_TEMPLATE] = "-f -a '(env SBX_COMPLETE=1 sbx template ls -q 2>/dev/null)'",
 		[VERB_PACK] = "-f -a '(env SBX_COMPLETE=1 sbx api ls -q 2>/dev/null)'",
+		[VERB_HOLD] = "-f -a '(env SBX_COMPLETE=1 sbx approve -q 2>/dev/null)'",
 		[VERB_PATH] = "-F",
 	};
 

@@ -50,6 +50,8 @@ const struct verb *const verb_table[] = {
 	&verb_template,
 	&verb_audit,
 	&verb_policy,
+	&verb_approve,
+	&verb_refuse,
 	&verb_api,
 	&verb_secret,
 	&verb_settings,

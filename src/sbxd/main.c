@@ -66,6 +66,7 @@ static const struct keeper_ops keeper_callbacks = {
 	.on_stats = api_on_stats,
 	.on_frozen = api_on_frozen,
 	.on_ports = api_on_ports,
+	.on_hold = api_on_hold,
 	.on_want_vault = vault_link_on_want,
 };
 

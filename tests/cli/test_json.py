@@ -23,7 +23,7 @@ NAMED = {"env", "files", "credentials"}
 WHOLE = {
     "agent ls": [], "agent inspect": ["claude"],
     "api ls": [], "api show": ["npm"], "api test": ["GET api.github.com/repos/acme/app"],
-    "audit verify": [],
+    "approve": [], "audit verify": [],
     "checkpoint": ["demo"], "daemon status": [],
     "diagnose": [], "inspect": ["demo"], "ls": [],
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],

@@ -8,10 +8,12 @@ The sandbox's env MODE makes it misbehave: mute, garbage, lost, escape, fail (wi
 MODE slow: it never starts. MODE late: it needs two seconds. MODE talks: its session agent can be
 queried. MODE floods, MODE empty: the response to that query has no end. MODE machine: it is also
 the machine, with memory and a file of its template open, as qemu has them. MODE idle: it is
-suspended when it is stopped, and cannot resume."""
+suspended when it is stopped, and cannot resume. HOLDS is a list of requests that
+wait for approval, as JSON; answers are written to the file answers."""
 import array
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import pty
@@ -30,6 +32,7 @@ import time
 HELLO, STATE, PING, STREAM, STOP, STATS, DONE, STATS_IS, RELOAD, SUSPEND, FREEZE, FROZEN = range(
     1, 13)
 MEMORY, SUSPEND_IDLE = 19, 20
+HELD, UNHELD, ANSWER = 22, 23, 24
 SPEC, STDIN, STDIN_EOF, RESIZE, SIGNAL = range(1, 6)
 STARTED, STDOUT, STDERR, EXIT, ERROR = range(16, 21)
 HOME = os.environ.get("XDG_STATE_HOME", "") + "/agent-home"
@@ -233,6 +236,7 @@ class Keeper:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind(path)
         self.listener.listen(4)
+        self.holds = json.loads(self.env.get("HOLDS", "[]"))
         self.qemu_pid = 0
         self.cold_why = "the snapshot is corrupt" if os.path.exists(self.sandbox
                                                                     + "/suspend") else ""
@@ -278,6 +282,35 @@ class Keeper:
             with open(f"{self.sandbox}/suspend/{name}", "w") as f:
                 f.write(content)
 
+    def held(self, place):
+        """State 0 of a hold: it is not there any more."""
+        h = self.holds[place]
+        if h.get("state", 1) == 0:
+            self.say(UNHELD, place, b"")
+            return
+        self.say(HELD, place, text(h["id"]) + struct.pack("<BIII", h.get("state", 1), 1000,
+                                                          h.get("left", 600000), 1)
+                 + hashlib.sha256(h["effects"].encode()).digest()
+                 + b"".join(text(h.get(k, "")) for k in ("effects", "rule", "narrow", "preview")))
+
+    def answer(self, ident, r):
+        """As the keeper: of two answers, the first counts. The reason `vanish` removes the hold."""
+        name, digest, choice = r.str().decode(), r.take(32), r.num("B")
+        seconds, uid = r.num("I"), r.num("I")
+        where, reason = r.str().decode(), r.str().decode()
+        with open(self.sandbox + "/answers", "a") as f:
+            print(json.dumps([name, choice, uid, where, reason, seconds]), file=f)
+        code = -errno.ENOENT
+        for place, h in enumerate(self.holds):
+            if h["id"] != name or h.get("state", 1) == 0:
+                continue
+            code = (-errno.ESTALE if hashlib.sha256(h["effects"].encode()).digest() != digest else
+                    -errno.EALREADY if h.get("state", 1) != 1 else 0)
+            if code == 0:
+                h["state"] = 0 if reason == "vanish" else 2 if choice else 3
+                self.held(place)
+        self.say(DONE, ident, struct.pack("<i", code) + text("no" if code else ""))
+
     def hello(self):
         self.say(HELLO, 0,
                  text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read())
@@ -289,6 +322,8 @@ class Keeper:
         self.chan = self.listener.accept()[0]
         self.hello()
         self.state(1, 100)
+        for place in range(len(self.holds)):
+            self.held(place)
 
     def run(self):
         self.hello()
@@ -303,6 +338,8 @@ class Keeper:
             time.sleep(2)
         up = int(self.env.get("MODE") != "slow")
         self.state(up, 100 * up, "" if up else "booting")
+        for place in range(len(self.holds)):
+            self.held(place)
         while True:
             data, fds, _, _ = socket.recv_fds(self.chan, 20000, 4)
             if not data:
@@ -321,6 +358,8 @@ class Keeper:
                 with open(self.sandbox + "/reloads", "a") as f:
                     f.write(Reader(data[12:]).str().decode() + "\n")
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+            elif kind == ANSWER:
+                self.answer(ident, Reader(data[12:]))
             elif kind in (FREEZE, MEMORY):
                 self.freeze(ident, Reader(data[12:]).str(), kind == MEMORY)
             elif kind == SUSPEND_IDLE and self.env.get("MODE") == "idle":

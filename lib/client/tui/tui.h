@@ -81,6 +81,9 @@ struct tui_source {
 	enum tui_style (*line_style)(void *arg, struct slice line);
 	/* `i` is the selected item, n if no item is selected. `status` may be filled. */
 	enum tui_answer (*press)(void *arg, size_t i, uint32_t key, char *status, size_t size);
+	/* Called every tick_ms without a key, if it is not NULL: the rows may have changed. */
+	void (*tick)(void *arg);
+	int tick_ms;
 	void *arg;
 };
 

@@ -232,6 +232,23 @@ static bool is_bound(const struct tui_model *m, uint32_t key)
 	return false;
 }
 
+static void reload_items(struct tui_model *m)
+{
+	m->is_stale = true;
+	m->top = MIN(m->top, m->src->n);
+	select_item(m, MIN(m->item, m->src->n ? m->src->n - 1 : 0), true);
+}
+
+void tui_tick(struct tui_model *m)
+{
+	size_t top = m->text_top;
+
+	m->src->tick(m->src->arg);
+	reload_items(m);
+	tui_load(m);
+	m->text_top = MIN(top, m->wrap.n ? m->wrap.n - 1 : 0);
+}
+
 static bool press_source(struct tui_model *m, uint32_t key)
 {
 	enum tui_answer answer;
@@ -239,13 +256,10 @@ static bool press_source(struct tui_model *m, uint32_t key)
 	m->status[0] = '\0';
 	answer = m->src->press(m->src->arg, m->item, key, m->status, sizeof(m->status));
 	m->is_asking = answer == TUI_ASK;
-	if (answer == TUI_RELOAD) {
-		m->is_stale = true;
-		m->top = MIN(m->top, m->src->n);
-		select_item(m, MIN(m->item, m->src->n ? m->src->n - 1 : 0), true);
-	} else if (answer == TUI_NEXT) {
+	if (answer == TUI_RELOAD)
+		reload_items(m);
+	else if (answer == TUI_NEXT)
 		move_item(m, 1, true);
-	}
 	return answer != TUI_CLOSE;
 }
 

@@ -37,5 +37,7 @@ void tui_model_done(struct tui_model *m);
 void tui_resize(struct tui_model *m, unsigned rows, unsigned cols);
 /* False: the view is closed. */
 bool tui_press(struct tui_model *m, uint32_t key) MUST_CHECK;
+/* Calls `tick` and shows what has changed. */
+void tui_tick(struct tui_model *m);
 void tui_load(struct tui_model *m);
 void tui_layout(const struct tui_model *m, struct tui_layout *ret);

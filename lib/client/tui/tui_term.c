@@ -276,10 +276,12 @@ static void stop_process(void)
 }
 
 /* 1: there is something to read or to draw. */
-static int wait_key(struct err *err)
+static int wait_key(struct tui_model *m, struct err *err)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-	int n = ppoll(&p, 1, NULL, &term.mask);
+	int ms = m->src->tick_ms;
+	struct timespec tick = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	int n = ppoll(&p, 1, m->src->tick ? &tick : NULL, &term.mask);
 
 	if (n < 0 && errno != EINTR)
 		return err_errno(err, -errno, "cannot wait for a key");
@@ -287,6 +289,8 @@ static int wait_key(struct err *err)
 		return err_set(err, -EIO, "the terminal was closed");
 	if (term.is_stopped)
 		stop_process();
+	if (n == 0)
+		tui_tick(m);
 	return 1;
 }
 
@@ -321,7 +325,7 @@ int tui_run(struct tui_source *src, struct err *err)
 	tui_model_init(&model, src);
 	for (r = 1; r > 0;) {
 		draw_model(&model, &grid);
-		r = wait_key(err);
+		r = wait_key(&model, err);
 		if (r > 0)
 			r = take_keys(&model);
 	}

@@ -277,6 +277,11 @@ void screen_replay(struct screen *s, struct slice bytes, struct bufq *q)
 	}
 }
 
+bool screen_is_inside(const struct screen *s)
+{
+	return s->state != GROUND;
+}
+
 void screen_track(struct screen *s, struct slice bytes)
 {
 	screen_replay(s, bytes, NULL);

@@ -37,6 +37,8 @@ struct screen {
 
 /* All zero is a fresh one. */
 void screen_track(struct screen *s, struct slice bytes);
+/* An escape sequence is incomplete. */
+bool screen_is_inside(const struct screen *s);
 /* As screen_track, and gives on what may be shown again; never more than came, plus what was
  * held. */
 void screen_replay(struct screen *s, struct slice bytes, struct bufq *q);

@@ -51,7 +51,8 @@ static int run_get(struct opts *o)
 /* Receivers of a change: running sandboxes, or only sbxd's pool. */
 static const char *whom_to_tell(const char *key)
 {
-	if (str_starts(key, "network.") || str_starts(key, "audit.") || str_starts(key, "disk."))
+	if (str_starts(key, "network.") || str_starts(key, "audit.") || str_starts(key, "disk.") ||
+		str_starts(key, "ask."))
 		return "/v1/reload";
 	return str_starts(key, "pool.") || str_starts(key, "vm.") ? "/v1/pool" : NULL;
 }

@@ -11,6 +11,8 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/client/api/sandbox.h"
 
+#define HELD_MS 500
+
 static uint8_t flags_of(const struct attach *a)
 {
 	return (uint8_t)((a->tty ? EXEC_F_TTY : 0) | (a->detach ? EXEC_F_DETACHED : 0) |
@@ -45,6 +47,33 @@ static int open_again(void *ctx, struct problem *p)
 static int wake_attach(void *ctx, struct problem *p)
 {
 	return sandbox_start(ctx, NULL, NULL, p);
+}
+
+/* A short wait: the session stands still meanwhile. */
+static int count_held(void *ctx)
+{
+	AUTO_FREE char *quoted = api_quote(ctx);
+	AUTO_FREE char *path = xasprintf("/v1/holds?sandbox=%s", quoted);
+	AUTO_JSON json_t *list = NULL;
+	struct problem p = {0};
+	const json_t *hold;
+	int n = 0;
+	size_t i;
+
+	if (api_peek("GET", path, HELD_MS, &list, &p) < 0)
+		return -1;
+	json_array_foreach (json_object_get(list, "holds"), i, hold)
+		n += strcmp(api_str(hold, "state"), "open") == 0;
+	return n;
+}
+
+/* The setting ask.bell. */
+static bool shows_held(void)
+{
+	AUTO_SETTINGS struct settings set = {0};
+
+	return settings_load(&set, NULL) == 0 &&
+	       strcmp(settings_get(&set, SETTINGS_ASK_BELL), "true") == 0;
 }
 
 struct session_link attach_link(const char *ref)
@@ -136,6 +165,8 @@ static int run_session(
 	};
 	int r;
 
+	if (a->session && shows_held())
+		link.held = count_held;
 	if (a->session)
 		(void)snprintf(s.spec.session, sizeof(s.spec.session), "%s", a->session);
 	r = session_run(&s, conn, p);

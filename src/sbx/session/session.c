@@ -132,7 +132,7 @@ static int show_session(struct live *l, struct slice payload, struct problem *p)
 		return give_up(l, -EFBIG);
 	}
 	if (live_is_kept(l))
-		screen_track(&l->screen, payload);
+		live_track(l, payload);
 	(void)bufq_put(&l->to_out, payload);
 	return 0;
 }
@@ -410,6 +410,8 @@ static int poll_timeout(const struct live *l)
 		end = MIN(end, l->last);
 	if (may_be_paused(l))
 		end = MIN(end, l->look_ms);
+	if (live_shows_held(l))
+		end = MIN(end, l->held_ms);
 	if (now >= end)
 		return 0;
 	if (l->s->tick)
@@ -509,6 +511,7 @@ static int loop_session(struct live *l, struct problem *p)
 		if (r > 0 && (pfd[FD_CONN].revents & POLLIN))
 			look_again(l, true);
 		look_if_silent(l);
+		live_show_held(l);
 		r = r > 0 ? handle_polls(l, pfd, p) : 0;
 		if (r < 0)
 			return r;
@@ -588,6 +591,7 @@ int session_run(struct session *s, int conn, struct problem *p)
 	if (r == 0)
 		r = loop_session(l, p);
 	end_starting(l);
+	live_hide_held(l);
 	tidy_up(l, r);
 	trace_line(TRACE_EXEC, "close");
 	return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_live - the inside of a session, shared by its three files.
+ * session_live - the inside of a session, shared by its files.
  *
  * How      session.c has the frames and the loop, session_in.c the keyboard input, session_again.c
  *          reattaches when a stream breaks.
@@ -39,6 +39,9 @@ struct live {
 	/* Output. */
 	uint64_t out_at, out_acked, replay_left;
 	struct screen screen; /* of a kept session, to reset the terminal */
+	unsigned n_missing;   /* bytes of its last character */
+	int n_held;	      /* requests for approval that the title names */
+	uint64_t held_ms;     /* when their number is read again */
 	bool suspended;	      /* reported by the guest */
 	bool noticed;	      /* the user was notified of the break */
 	uint64_t look_ms;     /* when a silent sandbox is checked */
@@ -66,6 +69,14 @@ int live_on_taken(struct live *l, uint64_t at) MUST_CHECK;
 int live_rewind(struct live *l, uint64_t at, bool eof_taken) MUST_CHECK;
 /* Typed bytes, without detach keys, wait to be sent. */
 void live_type(struct live *l, struct slice typed);
+
+/* session_held.c */
+/* Output of a kept session. */
+void live_track(struct live *l, struct slice out);
+bool live_shows_held(const struct live *l);
+/* Reads the number of requests that wait for approval, if it is time. */
+void live_show_held(struct live *l);
+void live_hide_held(const struct live *l);
 
 /* session_again.c */
 /* The first frame of a stream. */

@@ -36,6 +36,7 @@
 /* A sandbox that is silent this long may be paused: it is checked, more often at first. */
 #define SESSION_SILENT_MS 1000
 #define SESSION_SILENT_OFTEN 5
+#define SESSION_HELD_MS 2000 /* between two reads of the requests that wait for approval */
 #define SESSION_SILENT_LATER_MS 10000
 /* Until the guest has sent DETACHED. */
 #define SESSION_DETACH_MS 3000
@@ -58,6 +59,8 @@ struct session_link {
 	int (*open)(void *ctx, struct problem *p);
 	/* Resumes a suspended sandbox: the user typed. */
 	int (*wake)(void *ctx, struct problem *p);
+	/* The number of requests that wait for approval; < 0: not known. NULL: not shown. */
+	int (*held)(void *ctx);
 };
 
 enum session_left {

@@ -27,7 +27,8 @@ enum verb_word {
 	VERB_SERVICE,
 	VERB_SECRET,
 	VERB_TEMPLATE,
-	VERB_PACK
+	VERB_PACK,
+	VERB_HOLD
 };
 
 struct verb {

@@ -56,6 +56,9 @@ static api_fn *const calls[] = {
 	[API_GUARD] = api_guard,
 	[API_GUARD_DONE] = api_guard_done,
 	[API_STAGE] = api_stage,
+	[API_HOLDS] = api_holds,
+	[API_HOLD] = api_hold,
+	[API_HOLD_ANSWER] = api_hold_answer,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 

@@ -27,6 +27,7 @@ int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask,
 	const struct keeper_stats *stats) MUST_CHECK;
 void api_on_frozen(
 	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_frozen *frozen);
+void api_on_hold(struct sbxd *d, const struct keeper *k, const struct held *h, bool gone);
 void api_on_ports(struct sbxd *d, struct keeper *k, uint32_t ask);
 
 /* api_create.c, at the start of sbxd: removes sandboxes of creates that were not answered. */

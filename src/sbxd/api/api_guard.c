@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET and DELETE /v1/sandboxes/REF/guard: workspace files that the guest changed and that run on
  * the host, and writes that the guard denied. POST /v1/sandboxes/REF/stage: a record of what the
- * command line does with staged changes. */
+ * command line does with staged changes. POST /v1/audit/REF/prune: removes old segments of an audit
+ * log; a record before the removal and one after it tell `sbx audit verify` how far. */
 #include <errno.h>
 #include <jansson.h>
 #include "api_internal.h"
@@ -124,4 +125,21 @@ void api_stage(struct sbxd *d, struct conn *c, const struct api_request *req)
 	r = journal_append(d, &e, &err);
 	if (api_succeeded(d, c, r, &err))
 		conn_reply(d, c, 204, NULL);
+}
+
+void api_audit_prune(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	const struct keep_rule rule = {
+		.before_ms = req->before_ms, .keep_bytes = req->keep_bytes, .is_dry = req->dry};
+	struct audit_pruned got = {0};
+	struct err err = {0};
+	int r = keep_prune(d, req->ref, &rule, &got, &err);
+
+	if (!api_succeeded(d, c, r, &err))
+		return;
+	api_reply_json(d, c, 200,
+		json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "log", api_text(req->ref),
+			"segments", (json_int_t)got.segments, "records", (json_int_t)got.records,
+			"bytes", (json_int_t)got.bytes, "seq", (json_int_t)got.seq, "until_ms",
+			(json_int_t)got.until_ms, "written", (int)got.is_written));
 }

@@ -56,7 +56,13 @@ bool api_is_suspended(struct sbxd *d, struct conn *c, const char *id, const char
 void api_checkpoint_frozen(
 	struct sbxd *d, const struct keeper *k, struct conn *c, const struct keeper_frozen *f);
 
+/* api_holds.c: a request for approval as JSON. */
+struct json_t *api_hold_to_json(struct sbxd *d, const struct keeper *k, const struct held *h);
+/* The keeper's answer to the ANSWER that this connection waits for; false: it waits for none. */
+bool api_hold_done(struct sbxd *d, struct conn *c, const struct keeper_done *done);
+
 /* api_watch.c: to every watcher. */
+void api_watch_hold(struct sbxd *d, struct json_t *hold, bool gone);
 void api_watch_removed(struct sbxd *d, const struct spec *spec);
 /* Sends more of the snapshot; false if the connection was closed. */
 bool api_watch_fill(struct sbxd *d, struct conn *c);
@@ -76,3 +82,4 @@ api_fn api_freeze, api_template_rm, api_template_collect;
 api_fn api_checkpoint, api_checkpoints, api_checkpoint_rm, api_rewind;
 api_fn api_audit_prune;
 api_fn api_guard, api_guard_done, api_stage;
+api_fn api_holds, api_hold, api_hold_answer;

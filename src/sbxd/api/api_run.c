@@ -479,6 +479,8 @@ void api_on_done(
 		if (done->code < 0)
 			send_exec_error(c->fd, text);
 		conn_close(d, c);
+	} else if (api_hold_done(d, c, done)) {
+		return;
 	} else if (c->wait == wait_suspend && done->code < 0) {
 		/* a later attempt may succeed */
 		bool is_now = done->code == -EAGAIN || done->code == -ENOSPC;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "api_body.h"
+#include "lib/base/hex.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
@@ -239,6 +240,57 @@ int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *
 	(void)snprintf(ret->sha256, sizeof(ret->sha256), "%s", sha ? sha : "");
 	ret->count = (uint64_t)count;
 	return 0;
+}
+
+/* ---- approvals ---- */
+
+static int take_choice(const char *word, enum hold_choice *ret)
+{
+	for (*ret = 0; word && *ret < HOLD_N_CHOICES; ++*ret)
+		if (strcmp(word, hold_choice_name(*ret)) == 0)
+			return 0;
+	return -EINVAL;
+}
+
+/* Empty if the key is missing. */
+static int take_text(json_t *o, const char *key, char *buf, size_t size, struct err *err)
+{
+	json_t *v = json_object_get(o, key);
+	const char *text = v ? json_string_value(v) : "";
+
+	if (!text || !str_is_printable(text) || str_copy(buf, size, text) < 0)
+		return err_set(err, -EINVAL, "%s must be printable ASCII of at most %zu bytes", key,
+			size - 1);
+	return 0;
+}
+
+int api_decode_hold(struct slice body, struct api_hold_body *ret, struct err *err)
+{
+	static const char *const allowed[] = {"answer", "digest", "seconds", "reason", "tty", NULL};
+	json_auto_t *o = NULL;
+	int r = api_body_load(body, allowed, &o, err);
+	const char *digest = json_string_value(json_object_get(o, "digest"));
+	json_int_t seconds = json_integer_value(json_object_get(o, "seconds"));
+
+	*ret = (struct api_hold_body){0};
+	if (r < 0)
+		return r;
+	if (take_choice(json_string_value(json_object_get(o, "answer")), &ret->choice) < 0)
+		return err_set(err, -EINVAL, "answer must be once, for, always or no");
+	if (!digest || !hex_is(digest, sizeof(ret->digest) * 2) ||
+		hex_decode(slice_from_str(digest), ret->digest) < 0)
+		return err_set(err, -EINVAL, "digest must be 64 hexadecimal digits");
+	if ((ret->choice == HOLD_CHOICE_FOR) != (seconds != 0) || seconds < 0 ||
+		seconds > API_MAX_FOR_S)
+		return err_set(err, -EINVAL, "seconds must be 1 to %d, with the answer for only",
+			API_MAX_FOR_S);
+	ret->seconds = (uint64_t)seconds;
+	r = take_text(o, "reason", ret->reason, sizeof(ret->reason), err);
+	if (r == 0)
+		r = take_text(o, "tty", ret->where, sizeof(ret->where), err);
+	if (r == 0 && !ret->where[0])
+		(void)!str_copy(ret->where, sizeof(ret->where), "api");
+	return r;
 }
 
 /* ---- the policy ---- */

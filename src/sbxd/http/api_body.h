@@ -12,10 +12,12 @@
 #include <jansson.h>
 #include "lib/os/ipc/vault_item.h"
 #include "lib/rules/audit/audit_record.h"
+#include "lib/rules/hold/hold_msg.h"
 #include "lib/rules/policy/rule.h"
 #include "lib/rules/spec/spec.h"
 
 #define API_MAX_STOP_MS 3600000
+#define API_MAX_FOR_S (365 * 24 * 3600)
 #define API_MAX_CHANGES 16777216 /* of a staged sandbox */
 #define API_MAX_RULES 64	 /* of a new sandbox */
 
@@ -44,6 +46,15 @@ struct api_secret {
 struct api_own_body {
 	char service[VAULT_MAX_NAME];
 	bool is_own;
+};
+
+/* The body of API_HOLD_ANSWER. */
+struct api_hold_body {
+	enum hold_choice choice;
+	uint8_t digest[SHA256_BYTES];
+	uint64_t seconds; /* HOLD_CHOICE_FOR */
+	char where[HOLD_MAX_WHERE];
+	char reason[HOLD_MAX_REASON + 1];
 };
 
 /* The body of API_STAGE: what the command line does with the changes of a staged sandbox. */
@@ -89,6 +100,7 @@ int api_parse_target(
 /* The `ports` of a body, at least one; on the heap. */
 int api_decode_ports(
 	struct slice body, struct spec_port **ret, size_t *ret_n, struct err *err) MUST_CHECK;
+int api_decode_hold(struct slice body, struct api_hold_body *ret, struct err *err) MUST_CHECK;
 int api_decode_stage(struct slice body, struct api_stage_body *ret, struct err *err) MUST_CHECK;
 /* Exactly one of `label` and `undo`; with undo the label is empty. */
 int api_decode_rewind(struct slice body, char *ret_label, size_t size, struct err *err) MUST_CHECK;

@@ -59,6 +59,9 @@ enum api_call {
 	API_GUARD,
 	API_GUARD_DONE,
 	API_STAGE,
+	API_HOLDS,
+	API_HOLD,
+	API_HOLD_ANSWER,
 	API_N_CALLS,
 };
 

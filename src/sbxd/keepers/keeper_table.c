@@ -123,6 +123,7 @@ void keeper_close_channel(struct sbxd *d, struct keeper *k)
 	if (k->sock >= 0)
 		loop_del(&d->loop, k->sock);
 	fd_close(&k->sock);
+	holds_drop(k);
 }
 
 void keeper_free(struct sbxd *d, struct keeper *k)

@@ -128,6 +128,8 @@ static int take_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *
 		[KEEPER_PORTS_ARE] = ports_on_message,
 		[KEEPER_FROZEN] = take_frozen,
 		[KEEPER_WANT_VAULT] = take_want,
+		[KEEPER_HELD] = holds_on_held,
+		[KEEPER_UNHELD] = holds_on_unheld,
 	};
 
 	if (msg->fd >= 0 || (msg->type != KEEPER_HELLO && !k->has_hello))

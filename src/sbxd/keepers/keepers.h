@@ -17,6 +17,7 @@
 #pragma once
 
 #include "autosave.h"
+#include "holds.h"
 #include "pool.h"
 #include "ports.h"
 #include "reload.h"
@@ -33,19 +34,16 @@ struct keeper {
 	int32_t next; /* in its bucket, -1: last */
 	char id[SPEC_ID_LEN + 1];
 	int sock, pidfd, qemu_pidfd;
-	pid_t pid;  /* 0: not known yet (adopted, not connected) */
-	bool child; /* of this sbxd: to be reaped */
-	bool cold;  /* was requested to boot */
+	pid_t pid;	  /* 0: not known yet (adopted, not connected) */
+	bool child, cold; /* of this sbxd: to be reaped; was requested to boot */
 	bool has_hello, has_state;
 	struct keeper_state state;
 	uint64_t born_ms, last_word_ms;
-	uint64_t ping_ms;	 /* since when an answer is awaited; 0: none */
-	uint64_t silent_wall_ms; /* since when, for users */
-	uint64_t kill_at_ms;	 /* 0: no kill scheduled */
-	uint64_t stop_asked_ms;
+	uint64_t ping_ms;		    /* since when an answer is awaited; 0: none */
+	uint64_t silent_wall_ms;	    /* since when, for users */
+	uint64_t kill_at_ms, stop_asked_ms; /* 0: no kill scheduled */
 	bool asked_stop, removing;
-	bool seeking;		/* adopted, without a channel yet */
-	bool broken;		/* violated the protocol of its channel */
+	bool seeking, broken;	/* adopted, without a channel yet; violated its protocol */
 	uint64_t used_stamp_ms; /* wall clock, as last written to the registry */
 	bool other_build;	/* may be older and lack some messages */
 	struct {
@@ -55,6 +53,7 @@ struct keeper {
 	} reload;
 	struct keeper_ports *ports; /* its last report; NULL: none yet. See ports.h */
 	bool ports_due;		    /* the list must be sent */
+	struct keeper_holds *holds; /* NULL: none yet. See holds.h */
 	bool wants_vault;	    /* waits for a channel: see vault_channels.c */
 	uint64_t vault_given_ms;    /* when it got the last one */
 	struct pool_seat pool;
@@ -78,6 +77,7 @@ struct keeper_ops {
 	void (*on_frozen)(struct sbxd *d, const struct keeper *k, uint32_t ask,
 		const struct keeper_frozen *frozen);
 	void (*on_ports)(struct sbxd *d, struct keeper *k, uint32_t ask);
+	void (*on_hold)(struct sbxd *d, const struct keeper *k, const struct held *h, bool gone);
 	void (*on_want_vault)(struct sbxd *d, struct keeper *k);
 };
 

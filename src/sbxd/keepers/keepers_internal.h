@@ -26,6 +26,12 @@ int ports_on_message(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg
 /* Sends a due list, if the channel has room. */
 void ports_push(struct sbxd *d, struct keeper *k);
 
+/* holds.c: HELD and UNHELD; < 0 on a protocol violation. */
+int holds_on_held(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+int holds_on_unheld(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* The keeper has exited, or its channel is closed. */
+void holds_drop(struct keeper *k);
+
 /* reload.c: at the first HELLO of a keeper that another sbxd started. */
 void reload_adopted(struct sbxd *d, struct keeper *k);
 /* To a keeper that has just been started: its policy applies before its VM runs. */

@@ -52,6 +52,8 @@ static void decode_body(const struct api_http *h, enum api_call call)
 			h->body, label, sizeof(label), &(bool){false}, &(bool){false}, &err);
 	if (call == API_REWIND)
 		(void)!api_decode_rewind(h->body, label, sizeof(label), &err);
+	if (call == API_HOLD_ANSWER)
+		(void)!api_decode_hold(h->body, &(struct api_hold_body){0}, &err);
 	if (call == API_STAGE)
 		(void)!api_decode_stage(h->body, &(struct api_stage_body){0}, &err);
 	if (call == API_OWN)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sbx approve and sbx refuse, and their API, with the real sbxd and a simulated keeper that has
+requests which wait for a person."""
+import concurrent.futures
+import hashlib
+import http.client
+import json
+import os
+import socket
+import time
+
+import pytest
+
+from conftest import SBX, on_terminal
+from term import Terminal
+
+PUSH = {"id": "K7QD",
+        "effects": "network:connect api.example.com 443\nhttp:delete api.example.com /x\n",
+        "rule": "ask http api.example.com/**", "narrow": "allow network api.example.com:443",
+        "preview": "title: \x1b[2Jfree\u202emoney\nsecond line"}
+READ = {"id": "M2XB", "effects": "http:get b.example /\n", "rule": "ask http b.example/**"}
+
+
+def digest(hold):
+    return hashlib.sha256(hold["effects"].encode()).hexdigest()
+
+
+class Held:
+    def __init__(self, inst):
+        self.inst = inst
+
+    def create(self, name="demo", holds=(PUSH,)):
+        self.inst.create(name, "-e", "HOLDS=" + json.dumps(list(holds)))
+        self.wait(lambda: len(self.listed(name)) == len(holds))
+
+    def wait(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def listed(self, name=None):
+        out = json.loads(self.inst.sbx("approve", "--json", check=0).stdout)["holds"]
+        return [h for h in out if name in (None, h["sandbox"])]
+
+    def answers(self, name="demo"):
+        ident = json.loads(self.inst.sbx("inspect", name, "--json", check=0).stdout)["id"]
+        path = self.inst.root / "state/sbx/sandboxes" / ident / "answers"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def call(self, method, path, body=None):
+        c = http.client.HTTPConnection("sbxd")
+        c.sock = socket.socket(socket.AF_UNIX)
+        c.sock.connect(str(self.inst.root / "run/sbx/sbxd.sock"))
+        c.request(method, path, json.dumps(body) if body is not None else None)
+        r = c.getresponse()
+        data = r.read()
+        c.close()
+        return r.status, json.loads(data) if data else None
+
+
+@pytest.fixture
+def held(inst):
+    return Held(inst)
+
+
+def test_nothing_waits(inst):
+    p = inst.sbx("approve", check=0)
+    assert p.stdout == "" and "No requests wait for approval" in p.stderr
+    assert json.loads(inst.sbx("approve", "--json", check=0).stdout) == {"holds": []}
+    p = inst.sbx("approve", "K7QD", check=1)
+    assert "no such request waits for approval" in p.stderr and "sbx approve" in p.stderr
+
+
+def test_the_list_and_one_request(held, inst):
+    held.create("demo", [PUSH, READ])
+    lines = inst.sbx("approve", check=0).stdout.splitlines()
+    assert lines[0].split() == ["ID", "SANDBOX", "STATE", "LEFT", "REQUEST"]
+    assert lines[1].split()[:3] == ["K7QD", "demo", "open"] and lines[1].endswith(
+        "network:connect api.example.com 443 and 1 more")
+    assert lines[2].endswith("http:get b.example /")
+    assert inst.sbx("approve", "-q", check=0).stdout == "K7QD\nM2XB\n"
+    # Not on a terminal: nothing is asked.
+    out = inst.sbx("approve", "k7qd", check=0).stdout
+    assert out == inst.sbx("approve", "K7QD", "--show", check=0).stdout
+    assert out.startswith("Request K7QD of sandbox demo: open, 9 min left\n")
+    assert "    http:delete api.example.com /x\n" in out
+    assert "| title: <1B>[2Jfree<U+202E>money\n| second line\n" in out
+    assert "rule      ask http api.example.com/**\n" in out
+    assert "new rule  allow network api.example.com:443\n" in out
+    assert f"digest    {digest(PUSH)}\n" in out
+    hold = json.loads(inst.sbx("approve", "K7QD", "--json", check=0).stdout)
+    assert hold["digest"] == digest(PUSH) and hold["effects"] == PUSH["effects"].split("\n")[:2]
+    assert hold["opened_at"].endswith("Z") and hold["expires_at"].endswith("Z")
+
+
+def test_an_answer_has_the_digest_that_was_read(held, inst):
+    held.create()
+    inst.sbx("approve", "K7QD", "--once", "--digest", "0" * 64, check=1)
+    status, o = held.call("POST", "/v1/holds/K7QD", {"answer": "once", "digest": "0" * 64})
+    assert status == 409 and o["error"]["code"] == "stale"
+    assert held.listed()[0]["state"] == "open"
+    p = inst.sbx("approve", "K7QD", "--once", "--digest", digest(PUSH), check=0)
+    assert "Approved request K7QD of sandbox 'demo'" in p.stderr
+    assert held.listed()[0]["state"] == "approved"
+    assert inst.sbx("approve", "K7QD", "--once", "--digest", digest(PUSH)).returncode == 1
+    assert inst.sbx("refuse", "K7QD").returncode == 1
+    assert [a[1] for a in held.answers()] == [1, 1, 1, 1, 0]
+    assert held.answers()[2] == ["K7QD", 1, os.getuid(), "api", "", 0]
+
+
+def test_a_refusal_has_a_reason(held, inst):
+    held.create()
+    inst.sbx("refuse", "K7QD", "--reason", "use a branch", check=0)
+    assert held.answers()[0][1] == 0 and held.answers()[0][4] == "use a branch"
+    assert held.listed()[0]["state"] == "refused"
+    p = inst.sbx("refuse", "K7QD", "--reason", "\x1b[2J", check=1)
+    assert "printable" in p.stderr
+
+
+def test_always_adds_the_narrow_rule_and_for_is_for_a_time(held, inst):
+    held.create("demo", [PUSH, {**READ, "id": "BBBB"},
+                         {**READ, "id": "CCCC", "narrow": "not a rule"}])
+    p = inst.sbx("approve", "K7QD", "--always", "--digest", digest(PUSH), check=0)
+    assert "New rule" in p.stderr and "api.example.com:443" in p.stderr
+    rules = held.call("GET", "/v1/policy")[1]["rules"]
+    rule = next(r for r in rules if "api.example.com:443" in r["text"])
+    assert rule["sandbox"] == "demo" and rule["effect"] == "allow"
+    # Without a rule that can be added, nothing is approved.
+    for ident in "BBBB", "CCCC":
+        inst.sbx("approve", ident, "--always", "--digest", digest(READ), check=1)
+    inst.sbx("approve", "BBBB", "--for", "30m", "--digest", digest(READ), check=0)
+    assert [[a[1], a[5]] for a in held.answers()] == [[3, 0], [2, 1800]]
+    assert held.call("GET", "/v1/policy")[1]["rules"] == rules
+
+
+def test_the_prompt_sends_what_it_displayed(held, inst):
+    held.create("demo", [PUSH, READ])
+    out, status = on_terminal(inst, ["approve", "K7QD"], b"q\n")
+    assert status == 0 and "Approve?" in out and "still waits" in out and not held.answers()
+    assert "<U+202E>" in out and "\x1b[2J" not in out
+    out, status = on_terminal(inst, ["approve", "K7QD"], b"o\n")
+    assert status == 0 and "Approved request K7QD" in out
+    assert held.answers()[0][1] == 1 and held.answers()[0][3].startswith("/dev/pts/")
+    out, status = on_terminal(inst, ["approve", "M2XB"], b"n\n")
+    assert status == 0 and "Refused request M2XB" in out
+    out, status = on_terminal(inst, ["approve", "M2XB"], b"")
+    assert status == 0 and "refused" in out and "Approve?" not in out
+
+
+def test_of_two_answers_at_the_same_time_one_counts(held, inst):
+    held.create("demo", [{**READ, "id": f"AA{i:02}"} for i in range(20)])
+    for i in range(20):
+        body = {"answer": "once", "digest": digest(READ)}
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            bodies = body, {**body, "answer": "no"}, body, {**body, "digest": "0" * 64}
+            got = list(pool.map(lambda b: held.call("POST", f"/v1/holds/AA{i:02}", b)[0], bodies))
+        assert got.count(200) == 1 and got.count(409) == 3, got
+
+
+def test_an_id_of_two_sandboxes_needs_the_name(held, inst):
+    held.create("one", [PUSH])
+    held.create("two", [PUSH])
+    p = inst.sbx("approve", "K7QD", check=1)
+    assert "SANDBOX/ID" in p.stderr
+    assert "sandbox two" in inst.sbx("approve", "two/K7QD", check=0).stdout
+    inst.sbx("refuse", "two/K7QD", check=0)
+    assert held.answers("two") and not held.answers("one")
+    assert "three" in inst.sbx("approve", "three/K7QD", check=1).stderr
+
+
+def test_the_next_sbxd_has_the_requests(held, inst):
+    held.create()
+    inst.sbx("daemon", "stop", check=0)
+    held.wait(lambda: len(held.listed()) == 1)
+    inst.sbx("approve", "K7QD", "--once", "--digest", digest(PUSH), check=0)
+    inst.sbx("stop", "demo", check=0)
+    assert held.listed() == []
+
+
+def test_a_request_that_is_gone_is_not_listed(held, inst):
+    held.create()
+    inst.sbx("refuse", "K7QD", "--reason", "vanish", check=0)
+    assert held.listed() == []
+
+
+def test_watchers_see_requests_and_answers(held, inst):
+    held.create()
+    c = http.client.HTTPConnection("sbxd")
+    c.sock = socket.socket(socket.AF_UNIX)
+    c.sock.settimeout(60)
+    c.sock.connect(str(inst.root / "run/sbx/sbxd.sock"))
+    c.request("GET", "/v1/watch")
+    stream = c.getresponse()
+    first = [json.loads(stream.readline()) for _ in range(3)]
+    assert [e["type"] for e in first] == ["snapshot", "hold", "live"]
+    assert first[1]["hold"]["id"] == "K7QD" and first[1]["hold"]["state"] == "open"
+    inst.sbx("refuse", "K7QD", "--reason", "vanish", check=0)
+    event = json.loads(stream.readline())
+    assert event["type"] == "unhold" and event["hold"]["id"] == "K7QD"
+    c.close()
+
+
+def test_bad_bodies_are_refused(held):
+    held.create()
+    some = {"answer": "no", "digest": "0" * 64}
+    for body in ({}, {**some, "answer": "yes"}, {"answer": "once"}, {**some, "digest": "x"},
+                 {**some, "seconds": 5}, {**some, "answer": "for"},
+                 {**some, "answer": "for", "seconds": -1}, {**some, "reason": "x" * 201},
+                 {**some, "reason": 5}, {**some, "tty": "x" * 32}, {**some, "x": 1}):
+        assert held.call("POST", "/v1/holds/K7QD", body)[0] == 400, body
+    assert not held.answers()
+
+
+def test_usage(inst):
+    some = ["--digest", "0" * 64]
+    for args in (["--once", *some], ["--show"], ["K7QD", "--once"], ["K7QD", *some],
+                 ["K7QD", "--once", "--always", *some], ["K7QD", "--once", "--digest", "12"],
+                 ["K7QD", "--for", "soon", *some], ["K7QD", "--watch"],
+                 ["K7QD", "--once", *some, "--show"]):
+        assert inst.sbx("approve", *args).returncode == 2, args
+
+
+def test_watch_needs_a_terminal(inst):
+    p = inst.sbx("approve", "--watch", check=1)
+    assert "requires a terminal" in p.stderr
+
+
+
+def use_screen(t, held):
+    t.wait_for("network:connect api.example.com 443")
+    t.wait_for("<U+202E>money")
+    t.type("o")
+    t.wait_for("Approve K7QD once?")
+    t.type("n")
+    t.type("o")
+    t.wait_for("Approve K7QD once?")
+    assert not held.answers()
+    t.type("y")
+    t.wait_for("K7QD approved")
+    assert held.answers()[0][:2] == ["K7QD", 1]
+    t.type("j")
+    t.wait_for("http:get b.example /")
+    t.type("x")
+    t.wait_for("Refuse M2XB?")
+    t.type("y")
+    t.wait_for("M2XB refused")
+    # The selected row stays when others come.
+    held.create("two", [{**READ, "id": "ZZZZ", "effects": "http:get new.example /\n"}])
+    t.wait_for("ZZZZ")
+    t.type("oyq")
+    assert t.wait_end() == 0
+
+
+def test_the_full_screen_shows_requests_as_they_come(held, inst):
+    held.create("demo", [PUSH, READ])
+    with Terminal(inst, SBX, "approve", "--watch") as t:
+        use_screen(t, held)
+    assert [a[1] for a in held.answers()] == [1, 0] and not held.answers("two")
+
+
+def run_shell(inst, *more):
+    """What a session on a terminal gets while requests wait for a few seconds."""
+    return on_terminal(inst, ["run", *more, "demo"], b"sleep 5; echo en''d; exit\n", seconds=60)[0]
+
+
+def test_a_terminal_shows_that_requests_wait_and_gets_its_title_back(held, inst):
+    held.create("demo", [PUSH, {**READ, "state": 3}])
+    out = run_shell(inst)
+    title = "\x1b[22;2t\x1b]2;sbx: 1 request waits for approval\x1b\\\x07"
+    assert out.count(title) == 1 and out.count("\x1b[23;2t") == 1
+    assert out.index(title) < out.index("end") < out.index("\x1b[23;2t")
+    assert "K7QD" not in out and "api.example.com" not in out
+    inst.sbx("settings", "set", "ask.bell", "false", check=0)
+    out = run_shell(inst)
+    assert "\x1b]2;" not in out and "\x1b[23;2t" not in out and "end" in out
+
+
+def test_the_title_changes_with_the_number(held, inst):
+    held.create("demo", [PUSH, READ])
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        run = pool.submit(on_terminal, inst, ["run", "demo"], b"sleep 10; exit\n", seconds=60)
+        time.sleep(4)
+        for ident in "K7QD", "M2XB":
+            inst.sbx("refuse", ident, check=0)
+            time.sleep(2.5)
+        out = run.result()[0]
+    titles = [part.split("\x1b\\")[0] for part in out.split("\x1b]2;sbx: ")[1:]]
+    assert titles == ["2 requests wait for approval", "1 request waits for approval"]
+    assert out.count("\x07") == 1 and out.count("\x1b[23;2t") == 1
