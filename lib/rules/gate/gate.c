@@ -410,6 +410,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	int r;
 
 	*ret = (struct edge_verdict){0};
+	g->is_asked = false;
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
 	judge_gate(g, ask, now_ms, &j, ret);
 	/* Nothing is opened by this yes: the TUNNEL or the requests that follow are recorded. */
@@ -423,6 +424,9 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		judge_bound(ask, binding,
 			gate_needs_rule(g, ask->host, ask->port, now_ms, rule) ? rule : NULL, &j,
 			ret);
+	g->is_asked = g->is_asked && j.allowed;
+	if (g->is_asked) /* not decided yet: a person does */
+		return;
 	if (ret->opened)
 		gate_put_wants(g, ask, now_ms, ret);
 	/* What is opened does not pass unseen. */
@@ -445,7 +449,7 @@ void gate_record_late(struct gate *g, const struct edge_ask *ask, bool allowed, 
 
 const struct hold_text *gate_asked(const struct gate *g)
 {
-	return g->is_approved ? NULL : g->asked;
+	return g->is_asked ? &g->hold : NULL;
 }
 
 void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
@@ -454,10 +458,9 @@ void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
 	g->is_approved = true;
 	gate_decide_bound(g, ask, binding, now_ms, ret);
 	g->is_approved = false;
-	g->asked = NULL;
 }
 
-void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const char *rule,
+void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const struct hold_text *what,
 	const char *why, struct edge_verdict *ret)
 {
 	struct judgement j = {0};
@@ -467,7 +470,9 @@ void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const char *r
 	*ret = (struct edge_verdict){0};
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
 	gate_refuse(&j, ret, why);
-	r = record_gate(g, ask, gate_path_word(ask), false, rule, j.reason, &err);
+	(void)snprintf(ret->effect, sizeof(ret->effect), "%.*s", (int)strcspn(what->effects, "\n"),
+		what->effects);
+	r = record_gate(g, ask, gate_path_word(ask), false, what->rule, j.reason, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	ret->count = gate_count_refusal(g, ask);

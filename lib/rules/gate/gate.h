@@ -67,8 +67,8 @@ const struct hold_text *gate_asked(const struct gate *g);
  * as in gate_decide_bound. */
 void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
-/* It is not approved, or not yet: records the denial by `rule`. */
-void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const char *rule,
+/* It is not approved, or not yet: records the denial. */
+void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const struct hold_text *what,
 	const char *why, struct edge_verdict *ret);
 /* What came of an allowed ask; records it when it did not succeed. */
 void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,

@@ -146,6 +146,27 @@ static bool decide_ask(struct gate *g, const struct edge_ask *ask, const struct 
 	return true;
 }
 
+/* The texts for a person. There is no rule for just this request: an allow does not override the
+ * rule that asks. A cut effect cannot be displayed, so it is left out, and no hold is made. */
+static void put_asked(struct gate *g, const struct head_decision *d)
+{
+	struct wr wr = wr_init((uint8_t *)g->hold_effects, sizeof(g->hold_effects) - 1);
+	char text[EFFECT_MAX_TEXT + 1];
+	bool is_cut = false;
+
+	for (size_t i = 0; i < d->effects.n; i++) {
+		(void)effect_print(&d->effects.v[i], text);
+		wr_printf(&wr, "%s\n", text);
+		is_cut = is_cut || strstr(text, " cut=");
+	}
+	g->hold_effects[is_cut ? 0 : wr.n] = '\0';
+	(void)snprintf(g->hold_rule, sizeof(g->hold_rule), "%s", d->rule);
+	g->hold = (struct hold_text){
+		.effects = g->hold_effects, .rule = g->hold_rule, .narrow = "", .preview = ""};
+	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), g->hold.digest);
+	g->is_asked = true;
+}
+
 void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
 	struct judgement *j, struct edge_verdict *ret)
 {
@@ -163,13 +184,18 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 		put_wants(wants, wants_id(g, wants), j, ret);
 		return;
 	}
-	if (d.answer != HEAD_ALLOWED) {
+	if (d.answer == HEAD_HELD && !g->is_approved) {
+		put_asked(g, &d);
+		return;
+	}
+	if (d.answer == HEAD_DENIED) {
 		(void)snprintf(sandbox, sizeof(sandbox), "%s", ret->sandbox);
 		refuse_head(ask, &d, sandbox, j, ret);
 		return;
 	}
 	(void)snprintf(j->rule, sizeof(j->rule), "%s", d.id[0] ? d.id : d.rule);
-	(void)snprintf(j->reason, sizeof(j->reason), "%s", d.reason);
+	(void)snprintf(j->reason, sizeof(j->reason), "%s%s", d.reason,
+		d.answer == HEAD_HELD ? "; approved" : "");
 }
 
 void gate_put_wants(

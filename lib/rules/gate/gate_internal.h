@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gate.h"
+#include "lib/rules/head/head.h"
 #include "lib/base/arena.h"
 
 /* One thing that was refused, by its hash: the table then costs the same for long names. */
@@ -25,8 +26,10 @@ struct gate {
 	uint8_t key[16];
 	uint32_t now;
 	struct counter *counters;
-	const struct hold_text *asked; /* see gate_asked */
-	bool is_approved;	       /* the ask being decided */
+	bool is_asked, is_approved; /* the ask being decided: see gate_asked */
+	struct hold_text hold;	    /* what is asked, and its texts */
+	char hold_effects[HEAD_MAX_EFFECTS * (EFFECT_MAX_TEXT + 1) + 1];
+	char hold_rule[HEAD_MAX_RULE];
 	const struct packs *packs; /* NULL: no rule is about an API */
 	struct arena arena;	   /* of one decision on a head */
 };

@@ -85,8 +85,6 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 	struct slice service, const struct policy_outcome *out, struct head_decision *ret)
 {
 	struct policy_rule allows;
-	size_t n;
-
 	static const enum head_answer answers[] = {[POLICY_DENIES] = HEAD_DENIED,
 		[POLICY_ALLOWS] = HEAD_ALLOWED,
 		[POLICY_ASKS] = HEAD_HELD};
@@ -99,10 +97,6 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 			(const char *)out->by.rule.id.p);
 	}
 	policy_explain_request(req, out, ret->reason, sizeof(ret->reason));
-	n = strlen(ret->reason);
-	if (ret->answer == HEAD_HELD)
-		(void)snprintf(
-			ret->reason + n, sizeof(ret->reason) - n, "; approvals are not available");
 	if (ret->answer == HEAD_DENIED &&
 		policy_find_request_rule(policy, &req->op, service, true, &allows))
 		print_rule(&allows, ret->instead);

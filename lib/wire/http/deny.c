@@ -129,6 +129,10 @@ static int write_pending_text(struct wr *wr, const struct deny *d)
 {
 	wr_printf(wr, "Waiting for approval: ");
 	put_target(wr, d);
+	if (d->effect.n > 0) {
+		wr_printf(wr, "\n  request: ");
+		put_effect(wr, d);
+	}
 	wr_printf(wr, "\n  reason:  ");
 	put_reason(wr, d);
 	wr_printf(wr, "\n  retry:   the same request, in %d s or later\n  approve: ", DENY_RETRY_S);

@@ -85,6 +85,19 @@ static void a_request_that_rules_deny_is_not_sent(void **state)
 	rig_free(r);
 }
 
+/* The keeper sends a ticket only after the approval. A deny still wins here. */
+static void what_a_person_has_approved_is_sent(void **state)
+{
+	struct http_req post = get("POST", "/v1/x"), denied = get("POST", "/secret");
+	struct rig *r = rig_new();
+
+	rig_up(r, ALLOW "ask http " HOST ":80/** method POST\ndeny http " HOST ":80/secret\nend\n",
+		NULL);
+	must_pass(r, &post, "");
+	must_fail(r, &denied, "", EGRESS_DENIED_POLICY);
+	rig_free(r);
+}
+
 static void headers_that_rules_name_are_in_the_ticket(void **state)
 {
 	struct http_header header = {slice_from_str("x-role"), slice_from_str("dev")};
@@ -130,6 +143,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			a_request_that_rules_deny_is_not_sent, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_a_person_has_approved_is_sent, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			headers_that_rules_name_are_in_the_ticket, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_tunnel_leads_around_the_rules, setup, teardown),

@@ -161,7 +161,7 @@ static void set_timer(struct keeper *k)
 static void refuse_ask(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,
 	const char *why, const struct hold *pending, struct edge_verdict *ret)
 {
-	gate_refuse_asked(k->gate, ask, what->rule, why, ret);
+	gate_refuse_asked(k->gate, ask, what, why, ret);
 	if (pending)
 		(void)!str_copy(ret->approval, sizeof(ret->approval), pending->id);
 }

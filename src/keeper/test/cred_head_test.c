@@ -151,6 +151,54 @@ static void a_credential_that_comes_later_counts(void **state)
 	cred_run_down(&run);
 }
 
+/* HELD and UNHELD of other requests may come first. */
+static void must_get_soon(uint16_t type)
+{
+	do {
+		ipc_msg_done(&rig_msg);
+		assert_true(rig_run_until(rig_sbxd, 4000));
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+	} while (rig_msg.type != type);
+}
+
+/* A person's answer, with the digest that is displayed. */
+static void answer_held(enum hold_choice choice)
+{
+	static struct hold_msg held;
+	struct hold_reply reply = {.choice = (uint8_t)choice, .where = "api"};
+
+	must_get_soon(KEEPER_HELD);
+	assert_int_equal(hold_get_held(&rig_msg, &held), 0);
+	assert_non_null(strstr(held.effects, "http:POST " PLAIN));
+	assert_int_equal(cred_n_origins, 0);
+	memcpy(reply.id, held.id, sizeof(reply.id));
+	memcpy(reply.digest, held.digest, sizeof(reply.digest));
+	assert_int_equal(hold_send_reply(rig_sbxd, 5, &reply), 0);
+	must_get_soon(KEEPER_DONE);
+}
+
+static void a_request_that_a_rule_asks_about_waits_for_a_person(void **state)
+{
+	rig_bring_egress_up();
+	cred_vault_up();
+	set_rules("ask http " PLAIN ":1-65535/** method POST\n");
+	cred_ask(3, PLAIN, "POST");
+	answer_held(HOLD_CHOICE_NO);
+	assert_false(rig_must_answer(3));
+	assert_string_equal(rig_verdict.reason, "refused by the user");
+	assert_non_null(strstr(rig_verdict.effect, "http:POST " PLAIN));
+	/* The policy changes, so the no is forgotten. */
+	rig_set_policy("allow network " PLAIN ":1-65535\n"
+		       "ask http " PLAIN ":1-65535/v1 method POST\n");
+	rig_reload(99, "demo");
+	must_get_soon(KEEPER_DONE);
+	cred_ask(4, PLAIN, "POST");
+	answer_held(HOLD_CHOICE_ONCE);
+	assert_true(rig_must_answer(4));
+	fd_close(&rig_msg.fd);
+	assert_int_equal(cred_n_origins, 1);
+}
+
 #define HEAD_TEST(f) cmocka_unit_test_setup_teardown(f, up, cred_down)
 
 int main(void)
@@ -158,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HEAD_TEST(a_host_of_a_rule_has_an_origin_without_a_value),
 		HEAD_TEST(a_request_whose_headers_are_wanted_is_not_denied),
+		HEAD_TEST(a_request_that_a_rule_asks_about_waits_for_a_person),
 		HEAD_TEST(the_vault_may_be_down),
 		HEAD_TEST(such_an_origin_gets_no_value),
 		HEAD_TEST(origins_get_a_new_policy),

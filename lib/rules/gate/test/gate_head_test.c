@@ -254,12 +254,59 @@ static void headers_that_rules_name_are_asked_for(void **state)
 	assert_int_not_equal(verdict.wants_id, ask.wants_id);
 }
 
-static void what_must_be_asked_is_refused(void **state)
+/* Nothing is recorded until a person has answered. */
+static void what_must_be_asked_is_not_decided(void **state)
 {
+	struct edge_ask ask = make_ask("POST", "ask.example", "/x?force=1");
+	const struct hold_text *what;
+	uint8_t digest[SHA256_BYTES];
+	unsigned n;
+
 	assert_true(request("GET", "ask.example", "/x"));
-	assert_false(request("POST", "ask.example", "/x"));
-	assert_non_null(strstr(verdict.reason, "approval"));
+	assert_null(gate_asked(gate));
+	n = last_record().n;
+	assert_false(decide(&ask));
+	what = gate_asked(gate);
+	assert_non_null(what);
+	assert_string_equal(what->effects, "http:POST ask.example /x query=force=1\n");
+	assert_non_null(strstr(what->rule, "ask http ask.example/** method POST"));
+	sha256(slice_from_str(what->effects), digest);
+	assert_memory_equal(what->digest, digest, sizeof(digest));
+	assert_int_equal(last_record().n, n);
+	gate_decide_approved(gate, &ask, NULL, NOW, &verdict);
+	assert_true(verdict.allowed);
+	assert_null(gate_asked(gate));
+	assert_int_equal(last_record().n, n + 1);
 	assert_string_equal(last_record().rule, "asked");
+	assert_non_null(strstr(last_record().reason, "approved"));
+	/* An approval is for one decision. */
+	assert_false(decide(&ask));
+	what = gate_asked(gate);
+	assert_non_null(what);
+	gate_refuse_asked(gate, &ask, what, "refused by the user", &verdict);
+	assert_false(verdict.allowed);
+	assert_string_equal(verdict.effect, "http:POST ask.example /x query=force=1");
+	assert_string_equal(last_record().reason, "refused by the user");
+}
+
+/* A deny wins over an approval, and what cannot be displayed is not asked for. */
+static void an_approval_does_not_replace_the_policy(void **state)
+{
+	struct edge_ask ask = make_ask("POST", "ask.example", "/x");
+	char target[700];
+
+	set_policy("allow network **\nask http ask.example/** method POST\n"
+		   "deny http ask.example/x\n");
+	assert_false(decide(&ask));
+	assert_null(gate_asked(gate));
+	gate_decide_approved(gate, &ask, NULL, NOW, &verdict);
+	assert_false(verdict.allowed);
+	memset(target, 'a', sizeof(target) - 1);
+	target[0] = '/';
+	target[sizeof(target) - 1] = '\0';
+	ask = make_ask("POST", "ask.example", target);
+	assert_false(decide(&ask));
+	assert_string_equal(gate_asked(gate)->effects, "");
 }
 
 static void git_is_described_as_git(void **state)
@@ -426,7 +473,8 @@ int main(void)
 		GATE_TEST(what_is_not_intercepted_has_no_requests),
 		GATE_TEST(queries_are_facts),
 		GATE_TEST(headers_that_rules_name_are_asked_for),
-		GATE_TEST(what_must_be_asked_is_refused),
+		GATE_TEST(what_must_be_asked_is_not_decided),
+		GATE_TEST(an_approval_does_not_replace_the_policy),
 		GATE_TEST(git_is_described_as_git),
 		GATE_TEST(apis_are_described_by_their_packs),
 		GATE_TEST(a_failure_names_the_rule),
