@@ -16,7 +16,7 @@ from term import Terminal
 
 PUSH = {"id": "K7QD",
         "effects": "network:connect api.example.com 443\nhttp:delete api.example.com /x\n",
-        "rule": "ask http api.example.com/**", "narrow": "allow network api.example.com:443",
+        "rule": "ask http api.example.com/**",
         "preview": "title: \x1b[2Jfree\u202emoney\nsecond line"}
 READ = {"id": "M2XB", "effects": "http:get b.example /\n", "rule": "ask http b.example/**"}
 
@@ -87,7 +87,6 @@ def test_the_list_and_one_request(held, inst):
     assert "    http:delete api.example.com /x\n" in out
     assert "| title: <1B>[2Jfree<U+202E>money\n| second line\n" in out
     assert "rule      ask http api.example.com/**\n" in out
-    assert "new rule  allow network api.example.com:443\n" in out
     assert f"digest    {digest(PUSH)}\n" in out
     hold = json.loads(inst.sbx("approve", "K7QD", "--json", check=0).stdout)
     assert hold["digest"] == digest(PUSH) and hold["effects"] == PUSH["effects"].split("\n")[:2]
@@ -118,20 +117,23 @@ def test_a_refusal_has_a_reason(held, inst):
     assert "printable" in p.stderr
 
 
-def test_always_adds_the_narrow_rule_and_for_is_for_a_time(held, inst):
-    held.create("demo", [PUSH, {**READ, "id": "BBBB"},
-                         {**READ, "id": "CCCC", "narrow": "not a rule"}])
-    p = inst.sbx("approve", "K7QD", "--always", "--digest", digest(PUSH), check=0)
-    assert "New rule" in p.stderr and "api.example.com:443" in p.stderr
+def test_always_has_no_time_limit_and_for_is_for_a_time(held, inst):
+    held.create("demo", [PUSH, {**READ, "id": "BBBB"}])
     rules = held.call("GET", "/v1/policy")[1]["rules"]
-    rule = next(r for r in rules if "api.example.com:443" in r["text"])
-    assert rule["sandbox"] == "demo" and rule["effect"] == "allow"
-    # Without a rule that can be added, nothing is approved.
-    for ident in "BBBB", "CCCC":
-        inst.sbx("approve", ident, "--always", "--digest", digest(READ), check=1)
-    inst.sbx("approve", "BBBB", "--for", "30m", "--digest", digest(READ), check=0)
+    p = inst.sbx("approve", "K7QD", "--always", "--digest", digest(PUSH), check=0)
+    assert "until the sandbox stops or the policy changes" in p.stderr
+    p = inst.sbx("approve", "BBBB", "--for", "30m", "--digest", digest(READ), check=0)
+    assert "until" not in p.stderr
     assert [[a[1], a[5]] for a in held.answers()] == [[3, 0], [2, 1800]]
+    assert [h["expires_at"] is None for h in held.listed()] == [True, False]
+    lines = inst.sbx("approve", check=0).stdout.splitlines()
+    assert "approved  no time limit  network:" in lines[1], lines
+    # No rule is added.
     assert held.call("GET", "/v1/policy")[1]["rules"] == rules
+    held.create("two", [PUSH])
+    status, o = held.call("POST", "/v1/holds/K7QD?sandbox=two",
+                          {"answer": "always", "digest": digest(PUSH)})
+    assert status == 200 and o == {"id": "K7QD", "answer": "always"}
 
 
 def test_the_prompt_sends_what_it_displayed(held, inst):
@@ -146,6 +148,23 @@ def test_the_prompt_sends_what_it_displayed(held, inst):
     assert status == 0 and "Refused request M2XB" in out
     out, status = on_terminal(inst, ["approve", "M2XB"], b"")
     assert status == 0 and "refused" in out and "Approve?" not in out
+
+
+def test_the_prompt_and_the_full_screen_offer_always(held, inst):
+    held.create("demo", [READ, PUSH])
+    out, status = on_terminal(inst, ["approve", "M2XB"], b"a\n")
+    assert status == 0 and "[a]lways" in out and "until the sandbox stops" in out
+    with Terminal(inst, SBX, "approve", "--watch") as t:
+        t.wait_for("Request M2XB of sandbox demo: approved, no time limit")
+        t.type("j")
+        t.wait_for("Request K7QD of sandbox demo: open")
+        t.type("a")
+        t.wait_for("Approve K7QD and all equal requests until the next stop or policy change?")
+        t.type("y")
+        t.wait_for("K7QD approved")
+        t.type("q")
+        assert t.wait_end() == 0
+    assert [a[:2] for a in held.answers()] == [["M2XB", 3], ["K7QD", 3]]
 
 
 def test_of_two_answers_at_the_same_time_one_counts(held, inst):

@@ -103,6 +103,22 @@ def test_a_held_request_is_sent_after_the_answer(env, server):
     assert "refused by the user: once is enough" in post.end() and server.seen == ["/one"]
 
 
+def test_always_lasts_until_the_policy_changes(env, server):
+    post = Post(env, "/always")
+    hold = held(env, f"http:POST {HOST}:80 /always")
+    env.sbx("approve", hold["id"], "--always", "--digest", hold["digest"])
+    assert post.end() == "done\n"
+    for n in 2, 3:
+        assert Post(env, "/always").end() == "done\n"
+        assert server.seen.count("/always") == n
+    env.sbx("policy", "allow", "network", "x.example")
+    post = Post(env, "/always")
+    again = held(env, f"http:POST {HOST}:80 /always")
+    assert again["digest"] == hold["digest"] and server.seen.count("/always") == 3
+    env.sbx("refuse", again["id"])
+    assert "done" not in post.end() and server.seen.count("/always") == 3
+
+
 def answer(env, hold):
     return env.sbx("approve", hold["id"], "--once", "--digest", hold["digest"], check=None)
 

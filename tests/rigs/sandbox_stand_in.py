@@ -288,10 +288,10 @@ class Keeper:
         if h.get("state", 1) == 0:
             self.say(UNHELD, place, b"")
             return
-        self.say(HELD, place, text(h["id"]) + struct.pack("<BIII", h.get("state", 1), 1000,
+        self.say(HELD, place, text(h["id"]) + struct.pack("<BQQI", h.get("state", 1), 1000,
                                                           h.get("left", 600000), 1)
                  + hashlib.sha256(h["effects"].encode()).digest()
-                 + b"".join(text(h.get(k, "")) for k in ("effects", "rule", "narrow", "preview")))
+                 + b"".join(text(h.get(k, "")) for k in ("effects", "rule", "preview")))
 
     def answer(self, ident, r):
         """As the keeper: of two answers, the first counts. The reason `vanish` removes the hold."""
@@ -308,6 +308,8 @@ class Keeper:
                     -errno.EALREADY if h.get("state", 1) != 1 else 0)
             if code == 0:
                 h["state"] = 0 if reason == "vanish" else 2 if choice else 3
+                if choice == 3:
+                    h["left"] = (1 << 64) - 1  # without end
                 self.held(place)
         self.say(DONE, ident, struct.pack("<i", code) + text("no" if code else ""))
 

@@ -146,8 +146,7 @@ static bool decide_ask(struct gate *g, const struct edge_ask *ask, const struct 
 	return true;
 }
 
-/* The texts for a person. There is no rule for just this request: an allow does not override the
- * rule that asks. A cut effect cannot be displayed, so it is left out, and no hold is made. */
+/* The texts for a person. A cut effect cannot be displayed: it is left out, and no hold is made. */
 static void put_asked(struct gate *g, const struct head_decision *d)
 {
 	struct wr wr = wr_init((uint8_t *)g->hold_effects, sizeof(g->hold_effects) - 1);
@@ -161,8 +160,8 @@ static void put_asked(struct gate *g, const struct head_decision *d)
 	}
 	g->hold_effects[is_cut ? 0 : wr.n] = '\0';
 	(void)snprintf(g->hold_rule, sizeof(g->hold_rule), "%s", d->rule);
-	g->hold = (struct hold_text){
-		.effects = g->hold_effects, .rule = g->hold_rule, .narrow = "", .preview = ""};
+	g->hold =
+		(struct hold_text){.effects = g->hold_effects, .rule = g->hold_rule, .preview = ""};
 	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), g->hold.digest);
 	g->is_asked = true;
 }

@@ -133,21 +133,19 @@ static const char *put_text(char **at, const char *text)
 
 static void copy_text(struct hold *h, const struct hold_text *what)
 {
-	char *at = h->block = xmalloc(strlen(what->effects) + strlen(what->rule) +
-				      strlen(what->narrow) + strlen(what->preview) + 4);
+	char *at = h->block =
+		xmalloc(strlen(what->effects) + strlen(what->rule) + strlen(what->preview) + 3);
 
 	memcpy(h->text.digest, what->digest, sizeof(h->text.digest));
 	h->text.effects = put_text(&at, what->effects);
 	h->text.rule = put_text(&at, what->rule);
-	h->text.narrow = put_text(&at, what->narrow);
 	h->text.preview = put_text(&at, what->preview);
 }
 
 static bool can_show(const struct hold_text *what)
 {
 	return what->effects[0] && strlen(what->effects) <= HOLD_MAX_EFFECTS &&
-	       strlen(what->rule) <= HOLD_MAX_RULE && strlen(what->narrow) <= HOLD_MAX_RULE &&
-	       strlen(what->preview) <= HOLD_MAX_PREVIEW;
+	       strlen(what->rule) <= HOLD_MAX_RULE && strlen(what->preview) <= HOLD_MAX_PREVIEW;
 }
 
 static enum hold_result open_hold(
@@ -240,6 +238,8 @@ int hold_answer(struct holds *t, const char *id, const uint8_t digest[SHA256_BYT
 	h->state = what->yes ? HOLD_APPROVED : HOLD_REFUSED;
 	h->many = what->yes && what->for_ms;
 	h->until_ms = now_ms + (h->many ? what->for_ms : HOLD_USE_MS);
+	if (h->many && what->for_ms == HOLD_NO_END)
+		h->until_ms = HOLD_NO_END;
 	(void)snprintf(h->reason, sizeof(h->reason), "%s", what->reason ? what->reason : "");
 	return 0;
 }

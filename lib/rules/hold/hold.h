@@ -6,9 +6,9 @@
  *          digest or finds the one that exists, so equal requests share a hold and its answer. A
  *          hold is open for HOLD_OPEN_MS after the last request for it. hold_answer takes the
  *          digest that the person saw. An approval is valid for HOLD_USE_MS and for one request
- *          (hold_use), or for a time and all equal requests. A no is kept for HOLD_USE_MS, so that
- *          an equal request is refused without another prompt. A new policy ends approvals and
- *          every no.
+ *          (hold_use), or for all equal requests and a time that may have no end. A no is kept for
+ *          HOLD_USE_MS, so that an equal request is refused without another prompt. A new policy
+ *          ends approvals and every no.
  *
  *          The caller keeps the requests that wait. For HOLD_WAIT it waits at most HOLD_INLINE_MS,
  *          and calls hold_again when the hold has changed: hold_again never opens a hold, so a
@@ -35,7 +35,8 @@
 #define HOLD_OPEN_MS (15 * 60 * 1000)
 #define HOLD_USE_MS (15 * 60 * 1000)
 #define HOLD_HOUR_MS (60 * 60 * 1000)
-#define HOLD_MOST_OPEN 32 /* limits of max_open and max_hour */
+#define HOLD_NO_END UINT64_MAX /* instead of a time */
+#define HOLD_MOST_OPEN 32      /* limits of max_open and max_hour */
 #define HOLD_MOST_HOUR 240
 #define HOLD_DEFAULT_OPEN 5
 #define HOLD_DEFAULT_HOUR 20
@@ -45,7 +46,6 @@ struct hold_text {
 	uint8_t digest[SHA256_BYTES];
 	const char *effects; /* canonical, one a line */
 	const char *rule;    /* the rule that asks */
-	const char *narrow;  /* the narrowest rule that would allow it; "": none */
 	const char *preview; /* more lines for a person: any bytes; "": none */
 };
 
@@ -56,7 +56,7 @@ struct hold {
 	bool many;	  /* approved for all equal requests until until_ms */
 	char id[HOLD_ID]; /* unique among the holds of the sandbox */
 	uint64_t since_ms;
-	uint64_t until_ms; /* then it is removed */
+	uint64_t until_ms; /* then it is removed; HOLD_NO_END */
 	struct hold_text text;
 	char *block; /* the texts */
 	char reason[HOLD_MAX_REASON + 1];
@@ -103,7 +103,7 @@ struct hold *hold_find(struct holds *t, const char *id, uint64_t now_ms);
 /* What a person answers. */
 struct hold_decision {
 	bool yes;
-	uint64_t for_ms;    /* of a yes: for all equal requests so long; 0: for one */
+	uint64_t for_ms; /* of a yes: for all equal requests so long, or HOLD_NO_END; 0: for one */
 	const char *reason; /* of a no; NULL: none */
 };
 /* -ENOENT: no such hold. -ESTALE: another digest. -EALREADY: it was answered. */

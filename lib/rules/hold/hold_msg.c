@@ -17,7 +17,6 @@ static const struct field held_fields[] = {
 	FIELD_BYTES(hold_msg, digest),
 	FIELD_STR(hold_msg, effects),
 	FIELD_STR(hold_msg, rule),
-	FIELD_STR(hold_msg, narrow),
 	FIELD_STR(hold_msg, preview),
 	{0},
 };

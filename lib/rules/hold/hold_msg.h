@@ -20,13 +20,12 @@
 struct hold_msg {
 	char id[HOLD_ID];
 	uint8_t state;	  /* enum hold_state */
-	uint32_t age_ms;  /* since it was opened */
-	uint32_t left_ms; /* until it is removed */
+	uint64_t age_ms;  /* since it was opened */
+	uint64_t left_ms; /* until it is removed, or HOLD_NO_END */
 	uint32_t waiting; /* requests of the sandbox that wait now, of all holds */
 	uint8_t digest[SHA256_BYTES];
 	char effects[HOLD_MAX_EFFECTS + 1];
 	char rule[HOLD_MAX_RULE + 1];
-	char narrow[HOLD_MAX_RULE + 1];
 	char preview[HOLD_MAX_PREVIEW + 1];
 };
 

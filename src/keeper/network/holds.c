@@ -45,14 +45,14 @@ static int send_place(struct keeper *k, int sock, uint32_t place)
 	if (h->state == HOLD_FREE)
 		return chan_send_plain(sock, KEEPER_UNHELD, place, -1);
 	msg = (struct hold_msg){.state = (uint8_t)h->state,
-		.age_ms = (uint32_t)(now - h->since_ms),
-		.left_ms = (uint32_t)(h->until_ms - MIN(now, h->until_ms)),
+		.age_ms = now - h->since_ms,
+		.left_ms = h->until_ms == HOLD_NO_END ? HOLD_NO_END
+						      : h->until_ms - MIN(now, h->until_ms),
 		.waiting = (uint32_t)k->net->n_held};
 	(void)!str_copy(msg.id, sizeof(msg.id), h->id);
 	memcpy(msg.digest, h->text.digest, sizeof(msg.digest));
 	(void)!str_copy(msg.effects, sizeof(msg.effects), h->text.effects);
 	(void)!str_copy(msg.rule, sizeof(msg.rule), h->text.rule);
-	(void)!str_copy(msg.narrow, sizeof(msg.narrow), h->text.narrow);
 	(void)!str_copy(msg.preview, sizeof(msg.preview), h->text.preview);
 	return hold_send_held(sock, place, &msg);
 }
@@ -172,7 +172,7 @@ static const char *why_not(enum hold_result result)
 	case HOLD_SPENT:
 		return "the approval request was closed, or an equal request has used the approval";
 	case HOLD_CROWDED:
-		return "needs approval, but too many requests of this sandbox wait for one";
+		return "needs approval, but too many requests of this sandbox are open or answered";
 	case HOLD_OFTEN:
 		return "needs approval, but this sandbox has requested too many in the last hour";
 	case HOLD_LONG:
@@ -316,7 +316,8 @@ static int take_reply(struct keeper *k, const struct hold_reply *reply)
 	uint64_t now = clock_mono_ms();
 	struct hold *h = hold_find(t, reply->id, now);
 	const struct hold_decision what = {.yes = reply->choice != HOLD_CHOICE_NO,
-		.for_ms = (uint64_t)reply->seconds * 1000,
+		.for_ms = reply->choice == HOLD_CHOICE_ALWAYS ? HOLD_NO_END
+							      : (uint64_t)reply->seconds * 1000,
 		.reason = reply->reason};
 	int r = hold_answer(t, reply->id, reply->digest, &what, now);
 

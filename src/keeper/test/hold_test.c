@@ -40,7 +40,6 @@ void __wrap_gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	(void)snprintf(asked_host, sizeof(asked_host), "http:get %.200s /\n", ask->host);
 	asked = (struct hold_text){.effects = asked_host,
 		.rule = "ask http ask*.example/**",
-		.narrow = "allow http ask.example/ method GET",
 		.preview = "title: \x1b[2Jhello"};
 	sha256(slice_from_str(asked_host), asked.digest);
 }
@@ -81,12 +80,22 @@ static void must_be_removed(void)
 	assert_int_equal(hold_get_unheld(&rig_msg), 0);
 }
 
-static int answer_with(enum hold_choice choice, uint8_t first, const char *reason)
+/* HELD and UNHELD may come first. */
+static void read_until(uint16_t type)
 {
-	struct hold_reply reply = {.choice = (uint8_t)choice,
-		.seconds = choice == HOLD_CHOICE_FOR ? 60 : 0,
-		.uid = 1000,
-		.where = "/dev/pts/3"};
+	do {
+		ipc_msg_done(&rig_msg);
+		assert_true(rig_run_until(rig_sbxd, 4000));
+		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
+		if (rig_msg.type == KEEPER_HELD)
+			assert_int_equal(hold_get_held(&rig_msg, &held), 0);
+	} while (rig_msg.type != type);
+}
+
+static int answer_for(enum hold_choice choice, uint32_t seconds, uint8_t first, const char *reason)
+{
+	struct hold_reply reply = {
+		.choice = (uint8_t)choice, .seconds = seconds, .uid = 1000, .where = "/dev/pts/3"};
 	struct keeper_done done;
 
 	memcpy(reply.id, held.id, sizeof(reply.id));
@@ -94,14 +103,15 @@ static int answer_with(enum hold_choice choice, uint8_t first, const char *reaso
 	reply.digest[0] ^= first;
 	(void)snprintf(reply.reason, sizeof(reply.reason), "%s", reason);
 	assert_int_equal(hold_send_reply(rig_sbxd, 77, &reply), 0);
-	do { /* HELD and UNHELD may come first */
-		ipc_msg_done(&rig_msg);
-		assert_true(rig_run_until(rig_sbxd, 4000));
-		assert_int_equal(ipc_recv(rig_sbxd, &rig_msg), 1);
-	} while (rig_msg.type != KEEPER_DONE);
+	read_until(KEEPER_DONE);
 	assert_int_equal(rig_msg.id, 77);
 	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
 	return done.code;
+}
+
+static int answer_with(enum hold_choice choice, uint8_t first, const char *reason)
+{
+	return answer_for(choice, choice == HOLD_CHOICE_FOR ? 60 : 0, first, reason);
 }
 
 static int answer(enum hold_choice choice)
@@ -234,6 +244,39 @@ static void an_approval_for_a_minute_is_for_all_equal_requests(void **state)
 	late_ms = 60000;
 	ask_http(5, "ask.example");
 	rig_must_be_quiet(rig_egress);
+}
+
+static void always_is_for_all_equal_requests_until_the_policy_changes(void **state)
+{
+	ask_http(1, "ask.example");
+	must_be_held();
+	ask_http(2, "ask.example");
+	assert_int_equal(answer(HOLD_CHOICE_ALWAYS), 0);
+	assert_int_equal(held.state, HOLD_APPROVED);
+	assert_int_equal(held.left_ms, HOLD_NO_END);
+	must_pass(1);
+	must_pass(2);
+	late_ms = UINT64_C(400) * 24 * 3600 * 1000;
+	ask_http(3, "ask.example");
+	must_pass(3);
+	rig_set_policy("allow network ask*.example id r2\n");
+	rig_reload(3, "demo");
+	read_until(KEEPER_UNHELD);
+	assert_int_equal(held.state, HOLD_APPROVED);
+	assert_true(held.age_ms >= late_ms);
+	ask_http(4, "ask.example");
+	must_be_held();
+	assert_int_equal(held.state, HOLD_OPEN);
+}
+
+static void the_time_left_of_a_year_is_sent_whole(void **state)
+{
+	const uint64_t year_s = UINT64_C(365) * 24 * 3600;
+
+	ask_http(1, "ask.example");
+	must_be_held();
+	assert_int_equal(answer_for(HOLD_CHOICE_FOR, (uint32_t)year_s, 0, ""), 0);
+	assert_in_range(held.left_ms, (year_s - 60) * 1000, year_s * 1000);
 }
 
 static void one_approval_is_for_one_of_two_equal_requests(void **state)
@@ -416,10 +459,8 @@ static void a_slow_sbxd_gets_all_of_them_in_the_end(void **state)
 	memset(long_text, 'p', HOLD_MAX_PREVIEW);
 	hold_limits(&rig_k.holds->table, HOLD_MOST_OPEN, HOLD_MOST_HOUR);
 	for (uint8_t i = 0; i < HOLD_MOST_OPEN; i++) {
-		struct hold_text t = {.effects = "http:get a /\n",
-			.rule = "",
-			.narrow = "",
-			.preview = long_text};
+		struct hold_text t = {
+			.effects = "http:get a /\n", .rule = "", .preview = long_text};
 		struct edge_verdict v;
 		const struct edge_ask ask = {.host = "ask.example", .port = 80};
 
@@ -476,6 +517,8 @@ int main(void)
 		HOLD_TEST(what_was_not_displayed_is_not_approved),
 		HOLD_TEST(a_no_has_its_reason_and_is_kept),
 		HOLD_TEST(an_approval_for_a_minute_is_for_all_equal_requests),
+		HOLD_TEST(always_is_for_all_equal_requests_until_the_policy_changes),
+		HOLD_TEST(the_time_left_of_a_year_is_sent_whole),
 		HOLD_TEST(one_approval_is_for_one_of_two_equal_requests),
 		HOLD_TEST(after_a_while_the_request_is_refused_with_an_id),
 		HOLD_TEST(an_answer_to_another_one_does_not_extend_the_wait),

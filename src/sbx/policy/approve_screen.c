@@ -22,7 +22,8 @@ static const struct choice {
 } choices[] = {
 	{'o', "once", "Approve", " once", 0},
 	{'t', "for", "Approve", " and all equal requests for 30 minutes", HOLD_ANSWER_FOR_S},
-	{'a', "always", "Approve", " and add its rule", 0},
+	{'a', "always", "Approve", " and all equal requests until the next stop or policy change",
+		0},
 	{'x', "no", "Refuse", "", 0},
 };
 

@@ -20,7 +20,7 @@ static const struct opt_def approve_opts[] = {
 	{0, "watch", NULL, "show the requests full-screen, as they come"},
 	{0, "once", NULL, "approve one request; requires --digest"},
 	{0, "for", "DURATION", "approve all equal requests for DURATION; requires --digest"},
-	{0, "always", NULL, "approve it, and add its rule; requires --digest"},
+	{0, "always", NULL, "approve all equal requests without a time limit; requires --digest"},
 	{0, "digest", "HEX", "digest of the request that you have read"},
 	{'q', "quiet", NULL, "without ID: print only the IDs"},
 	{0, "json", NULL, "print JSON"},
@@ -120,14 +120,12 @@ static int take_choice(const struct opts *o, struct answer *ret, struct problem 
 	return 0;
 }
 
-static void print_answered(const json_t *hold, const json_t *got)
+static void print_answered(const json_t *hold, const struct answer *a)
 {
-	const json_t *rule = json_object_get(got, "rule");
-
 	ui_done("Approved request %s of sandbox '%s'", api_str(hold, "id"),
 		api_str(hold, "sandbox"));
-	if (rule)
-		ui_note("New rule %s: %s", api_str(rule, "id"), api_str(rule, "text"));
+	if (strcmp(a->choice, "always") == 0)
+		ui_note("Equal requests pass until the sandbox stops or the policy changes");
 }
 
 static int send_answer(const struct opts *o, const json_t *hold, const struct answer *a)
@@ -143,7 +141,7 @@ static int send_answer(const struct opts *o, const json_t *hold, const struct an
 	else if (opts_has(o, "json"))
 		api_print(got);
 	else
-		print_answered(hold, got);
+		print_answered(hold, a);
 	return EXIT_OK;
 }
 
@@ -152,10 +150,9 @@ static int prompt_for(const struct opts *o, const json_t *hold)
 {
 	char line[16];
 	struct answer a = {0};
-	const char *always = api_str(hold, "narrow")[0] ? " [a]lways," : "";
 
 	if (!ui_ask(line, sizeof(line),
-		    "Approve? [o]nce, [t] for 30 minutes,%s [n]o, [q]uit: ", always))
+		    "Approve? [o]nce, [t] for 30 minutes, [a]lways, [n]o, [q]uit: "))
 		return EXIT_FAILED;
 	switch (line[0]) {
 	case 'o':
@@ -257,8 +254,8 @@ const struct verb verb_approve = {
 		"and prompts for an answer on a terminal. An answer applies to the request that was\n"
 		"printed: its digest must be the same. An approval is valid for one request and for\n"
 		"15 minutes, until the policy changes. --for approves all equal requests for a\n"
-		"time. --always also adds the rule that is printed, for this sandbox. If two\n"
-		"sandboxes have the same ID, use SANDBOX/ID.",
+		"time. --always approves all equal requests of this sandbox until the sandbox stops\n"
+		"or the policy changes. If two sandboxes have the same ID, use SANDBOX/ID.",
 	.examples = "  sbx approve\n"
 		    "  sbx approve K7QD\n"
 		    "  sbx approve --watch\n",

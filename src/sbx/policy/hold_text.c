@@ -53,7 +53,9 @@ void hold_text_left(const json_t *hold, char *buf, size_t size)
 	long long left = api_int(hold, "expires_at") - (long long)clock_wall_ms();
 
 	left = left < 0 ? 0 : left / 1000;
-	if (left < 120)
+	if (json_is_null(json_object_get(hold, "expires_at")))
+		(void)snprintf(buf, size, "no time limit");
+	else if (left < 120)
 		(void)snprintf(buf, size, "%lld s left", left);
 	else
 		(void)snprintf(buf, size, "%lld min left", left / 60);
@@ -102,7 +104,5 @@ void hold_text_print(FILE *f, const json_t *hold)
 		(void)fputc('\n', f);
 	}
 	print_field(f, "rule", api_str(hold, "rule"));
-	if (api_str(hold, "narrow")[0])
-		print_field(f, "new rule", api_str(hold, "narrow"));
 	print_field(f, "digest", api_str(hold, "digest"));
 }

@@ -19,6 +19,6 @@
 
 /* "http:get a / and 2 more", escaped, on the heap. */
 char *hold_text_line(const json_t *hold);
-/* "41 s left", "12 min left" */
+/* "41 s left", "12 min left", "no time limit" */
 void hold_text_left(const json_t *hold, char *buf, size_t size);
 void hold_text_print(FILE *f, const json_t *hold);

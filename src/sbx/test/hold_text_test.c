@@ -63,8 +63,8 @@ static void each_line_of_the_guest_is_quoted(void **state)
 {
 	const char *out = print_hold("{\"id\":\"K7QD\",\"sandbox\":\"demo\",\"state\":\"open\","
 				     "\"expires_at\":0,\"digest\":\"ab\",\"rule\":\"ask http a\","
-				     "\"narrow\":\"allow http a\",\"effects\":[\"http:get a /\","
-				     "\"http:put a /\"],\"preview\":[\"one\",\"digest fake\"]}");
+				     "\"effects\":[\"http:get a /\",\"http:put a /\"],"
+				     "\"preview\":[\"one\",\"digest fake\"]}");
 
 	assert_string_equal(out, "Request K7QD of sandbox demo: open, 0 s left\n\n"
 				 "    http:get a /\n"
@@ -73,8 +73,13 @@ static void each_line_of_the_guest_is_quoted(void **state)
 				 "| one\n"
 				 "| digest fake\n\n"
 				 "rule      ask http a\n"
-				 "new rule  allow http a\n"
 				 "digest    ab\n");
+}
+
+static void the_time_left_may_have_no_end(void **state)
+{
+	assert_non_null(strstr(print_hold("{\"state\":\"approved\",\"expires_at\":null}"),
+		": approved, no time limit\n"));
 }
 
 static void all_effects_and_a_part_of_the_preview_are_printed(void **state)
@@ -112,6 +117,7 @@ int main(void)
 		cmocka_unit_test(hostile_characters_are_codes),
 		cmocka_unit_test(what_is_cut_off_is_counted),
 		cmocka_unit_test(each_line_of_the_guest_is_quoted),
+		cmocka_unit_test(the_time_left_may_have_no_end),
 		cmocka_unit_test(all_effects_and_a_part_of_the_preview_are_printed),
 		cmocka_unit_test(the_line_of_a_list_names_the_first_effect),
 	};

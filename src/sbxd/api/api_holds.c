@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /v1/holds and /v1/holds/ID: requests that wait for a person's approval. POST /v1/holds/ID:
- * the answer. The keeper checks the digest, records the answer and approves the request. Then the
- * rule of `always` is added. */
+ * the answer. The keeper checks the digest, records the answer and approves the request. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "api_internal.h"
-#include "api_policy.h"
-#include "reload_reply.h"
 #include "lib/base/clock.h"
 #include "lib/base/hex.h"
 #include "lib/base/mem.h"
@@ -39,16 +36,17 @@ json_t *api_hold_to_json(struct sbxd *d, const struct keeper *k, const struct he
 	AUTO_ROW struct store_row row = {0};
 	char digest[2 * SHA256_BYTES + 1];
 	uint64_t passed = clock_mono_ms() - h->got_ms;
-	uint64_t left = h->msg.left_ms - MIN(passed, (uint64_t)h->msg.left_ms);
+	uint64_t left = h->msg.left_ms - MIN(passed, h->msg.left_ms);
 	uint64_t now = clock_wall_ms(), opened = now - passed - h->msg.age_ms;
 
 	hex_print(h->msg.digest, SHA256_BYTES, digest);
-	return json_pack("{s:s,s:o,s:s,s:s,s:I,s:I,s:i,s:o,s:o,s:o,s:o}", "id", h->msg.id,
-		"sandbox", api_text(name_of(d, k->id, &row)), "state",
-		hold_state_name(h->msg.state), "digest", digest, "opened_at", (json_int_t)opened,
-		"expires_at", (json_int_t)(now + left), "waiting", (int)h->msg.waiting, "effects",
-		split_lines(h->msg.effects), "rule", api_text(h->msg.rule), "narrow",
-		api_text(h->msg.narrow), "preview", split_lines(h->msg.preview));
+	return json_pack("{s:s,s:o,s:s,s:s,s:I,s:o,s:i,s:o,s:o,s:o}", "id", h->msg.id, "sandbox",
+		api_text(name_of(d, k->id, &row)), "state", hold_state_name(h->msg.state), "digest",
+		digest, "opened_at", (json_int_t)opened, "expires_at",
+		h->msg.left_ms == HOLD_NO_END ? json_null()
+					      : json_integer((json_int_t)(now + left)),
+		"waiting", (int)h->msg.waiting, "effects", split_lines(h->msg.effects), "rule",
+		api_text(h->msg.rule), "preview", split_lines(h->msg.preview));
 }
 
 void api_on_hold(struct sbxd *d, const struct keeper *k, const struct held *h, bool gone)
@@ -142,23 +140,6 @@ void api_hold(struct sbxd *d, struct conn *c, const struct api_request *req)
 
 /* ---- the answer ---- */
 
-/* The rule of `always`: the narrowest one, for this sandbox only. */
-static int make_rule(
-	struct sbxd *d, const char *keeper, const char *text, struct rule *ret, struct err *err)
-{
-	AUTO_ROW struct store_row row = {0};
-	int r;
-
-	if (!text[0])
-		return err_set(err, -EINVAL, "no rule allows just this request: use once or for");
-	r = rule_parse(slice_from_str(text), ret, err);
-	if (r < 0)
-		return r;
-	free(ret->sandbox);
-	ret->sandbox = xstrdup(name_of(d, keeper, &row));
-	return 0;
-}
-
 static void fail_late(struct sbxd *d, struct conn *c)
 {
 	api_fail(d, c, 503, "unresponsive", "sbx-keeper did not respond in time",
@@ -184,8 +165,8 @@ static void send_answer(
 	(void)!str_copy(reply.where, sizeof(reply.where), body->where);
 	(void)!str_copy(reply.reason, sizeof(reply.reason), body->reason);
 	json_decref(c->later.answer);
-	c->later.answer = json_pack("{s:s,s:s,s:o}", "id", s->id, "answer",
-		hold_choice_name(body->choice), "narrow", api_text(s->h->msg.narrow));
+	c->later.answer =
+		json_pack("{s:s,s:s}", "id", s->id, "answer", hold_choice_name(body->choice));
 	c->ask_id = 0;
 	conn_wait(d, c, wait_hold, s->k->id, KEEPER_ANSWER_MS);
 	c->ask_id = k ? holds_answer(d, k, &reply) : 0;
@@ -195,20 +176,13 @@ static void send_answer(
 
 void api_hold_answer(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
-	AUTO_RULE struct rule rule = {0};
 	struct api_hold_body body;
 	struct err err = {0};
 	struct search s;
 	int r = api_decode_hold(c->http.body, &body, &err);
 
-	if (!api_succeeded(d, c, r, &err) || !find_hold(d, c, req, &s))
-		return;
-	if (body.choice == HOLD_CHOICE_ALWAYS) {
-		r = make_rule(d, s.k->id, s.h->msg.narrow, &rule, &err);
-		if (!api_succeeded(d, c, r, &err) || !api_rules_check(d, c, &rule, 1))
-			return;
-	}
-	send_answer(d, c, &s, &body);
+	if (api_succeeded(d, c, r, &err) && find_hold(d, c, req, &s))
+		send_answer(d, c, &s, &body);
 }
 
 static void refuse_answer(struct sbxd *d, struct conn *c, const struct keeper_done *done)
@@ -228,50 +202,17 @@ static void refuse_answer(struct sbxd *d, struct conn *c, const struct keeper_do
 	}
 }
 
-/* The request is approved once in any case. */
-static void add_rule(struct sbxd *d, struct conn *c, json_t *asked, const char *keeper)
-{
-	AUTO_RULE struct rule rule = {0};
-	AUTO_FREE char *why = NULL;
-	json_t *list = json_array(), *o;
-	struct err err = {0};
-	int r = make_rule(
-		d, keeper, json_string_value(json_object_get(asked, "narrow")), &rule, &err);
-
-	if (r == 0)
-		r = api_rules_add(d, &rule, 1, list, &err);
-	o = json_incref(json_array_get(list, 0));
-	json_decref(list);
-	if (r == 0) {
-		json_object_set(o, "id", json_object_get(asked, "id"));
-		json_object_set(o, "answer", json_object_get(asked, "answer"));
-		reload_reply(d, c, 200, o, keeper);
-		return;
-	}
-	json_decref(o);
-	why = xasprintf("approved once, but the rule was not added: %s", err_text(&err, r));
-	api_fail(d, c, 500, "internal", why, "sbx policy ls");
-}
-
 bool api_hold_done(struct sbxd *d, struct conn *c, const struct keeper_done *done)
 {
-	char keeper[SPEC_ID_LEN + 1];
-	json_auto_t *asked = NULL;
-	const char *choice;
+	json_auto_t *answer = NULL;
 
 	if (c->wait != wait_hold)
 		return false;
-	memcpy(keeper, c->wait_id, sizeof(keeper));
-	asked = c->later.answer;
+	answer = c->later.answer;
 	c->later.answer = NULL;
-	choice = json_string_value(json_object_get(asked, "answer"));
 	if (done->code < 0)
 		refuse_answer(d, c, done);
-	else if (strcmp(choice, "always") == 0)
-		add_rule(d, c, asked, keeper);
 	else
-		api_reply_json(d, c, 200,
-			json_pack("{s:O,s:O}", "id", json_object_get(asked, "id"), "answer",
-				json_object_get(asked, "answer")));
+		api_reply_json(d, c, 200, json_incref(answer));
 	return true;
 }

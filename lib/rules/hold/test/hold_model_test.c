@@ -18,7 +18,7 @@ struct past {
 	uint8_t number;
 	char id[HOLD_ID];
 	uint64_t opened, asked, answered, valid; /* valid: of the answer */
-	bool has_answer, yes, many, used, dropped;
+	bool has_answer, yes, many, always, used, dropped;
 };
 
 struct waiter {
@@ -51,11 +51,16 @@ static uint32_t below(uint32_t n)
 
 /* ---- the model ---- */
 
+static uint64_t end_of(const struct past *p)
+{
+	if (p->always)
+		return UINT64_MAX;
+	return p->has_answer ? p->answered + p->valid : p->asked + 15 * 60000;
+}
+
 static bool lives(const struct past *p)
 {
-	if (p->used || p->dropped)
-		return false;
-	return p->has_answer ? now < p->answered + p->valid : now < p->asked + 15 * 60000;
+	return !p->used && !p->dropped && now < end_of(p);
 }
 
 static struct past *past_of(uint8_t number)
@@ -86,8 +91,7 @@ static enum hold_result expect_new(void)
 
 static struct hold_text request(uint8_t number)
 {
-	struct hold_text t = {
-		.effects = "http:get a /\n", .rule = "ask", .narrow = "allow", .preview = ""};
+	struct hold_text t = {.effects = "http:get a /\n", .rule = "ask", .preview = ""};
 
 	memset(t.digest, number, sizeof(t.digest));
 	return t;
@@ -96,7 +100,7 @@ static struct hold_text request(uint8_t number)
 static void use(struct hold *h, struct past *p)
 {
 	CHECK(p && p->has_answer && p->yes && !p->used && !p->dropped);
-	CHECK(now - p->answered < p->valid);
+	CHECK(now < end_of(p));
 	p->used = !p->many;
 	hold_use(h);
 }
@@ -175,7 +179,9 @@ static void step_answer(void)
 	struct past *p = n_all ? &all[below((uint32_t)n_all)] : NULL;
 	uint8_t number = p && below(4) ? p->number : (uint8_t)below(DIGESTS);
 	struct hold_text t = request(number);
-	struct hold_decision what = {.yes = below(3) != 0, .for_ms = below(4) ? 0 : 2000000};
+	static const uint64_t times[] = {0, 0, 0, 2000000, HOLD_NO_END};
+	struct hold_decision what = {
+		.yes = below(3) != 0, .for_ms = times[below(ARRAY_LEN(times))]};
 	const struct hold_decision other = {.yes = !what.yes};
 	bool is_other;
 	int want;
@@ -196,6 +202,7 @@ static void step_answer(void)
 	p->has_answer = true;
 	p->yes = what.yes;
 	p->many = what.yes && what.for_ms;
+	p->always = p->many && what.for_ms == HOLD_NO_END;
 	p->valid = p->many ? what.for_ms : 15 * 60000;
 	p->answered = now;
 	/* A second person at the same moment. */
@@ -220,8 +227,7 @@ static void step_time(void)
 		return;
 	for (size_t i = 0; i < n_all; i++)
 		if (lives(&all[i]))
-			next = MIN(next, all[i].has_answer ? all[i].answered + all[i].valid
-							   : all[i].asked + 15 * 60000);
+			next = MIN(next, end_of(&all[i]));
 	(void)hold_expire(&holds, now);
 	CHECK(hold_next_ms(&holds) == next);
 }

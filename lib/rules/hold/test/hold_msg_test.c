@@ -38,9 +38,9 @@ static void the_longest_texts_arrive(void **state)
 
 	memset(in.effects, 'e', HOLD_MAX_EFFECTS);
 	memset(in.rule, 'r', HOLD_MAX_RULE);
-	memset(in.narrow, 'n', HOLD_MAX_RULE);
 	memset(in.preview, '\xff', HOLD_MAX_PREVIEW);
 	memset(in.digest, 9, sizeof(in.digest));
+	in.left_ms = HOLD_NO_END;
 	assert_int_equal(hold_send_held(sock[0], HOLD_MAX - 1, &in), 0);
 	receive();
 	assert_int_equal(hold_get_held(&msg, &out), 0);

@@ -29,7 +29,6 @@ static struct hold_text request(uint8_t number)
 {
 	struct hold_text t = {.effects = "http:delete api.example.com /v1/x\n",
 		.rule = "ask http api.example.com/**",
-		.narrow = "allow http api.example.com/v1/x method DELETE",
 		.preview = ""};
 
 	memset(t.digest, number, sizeof(t.digest));
@@ -71,7 +70,6 @@ static void texts_are_copied(void **state)
 	assert_string_equal(hold->text.effects, "http:get a /\n");
 	assert_string_equal(hold->text.preview, "a\x1b[2J");
 	assert_string_equal(hold->text.rule, t.rule);
-	assert_string_equal(hold->text.narrow, t.narrow);
 	assert_ptr_equal(hold_find(&holds, hold->id, 1), hold);
 }
 
@@ -93,7 +91,7 @@ static void what_cannot_be_shown_is_not_held(void **state)
 	t.preview = text;
 	assert_int_equal(hold_ask(&holds, &t, 0, &hold, &is_new), HOLD_LONG);
 	t = request(4);
-	t.rule = t.narrow = text;
+	t.rule = text;
 	assert_int_equal(hold_ask(&holds, &t, 0, &hold, &is_new), HOLD_LONG);
 }
 
@@ -138,6 +136,44 @@ static void an_approval_for_a_time_is_for_all_equal_requests(void **state)
 	assert_int_equal(hold_answer(&holds, hold->id, t.digest, &hour, HOLD_HOUR_MS), 0);
 	hold_on_policy(&holds);
 	assert_int_equal(ask(1, HOLD_HOUR_MS + 1), HOLD_WAIT);
+}
+
+static void an_approval_without_end_lasts_until_a_new_policy(void **state)
+{
+	const struct hold_decision always = {.yes = true, .for_ms = HOLD_NO_END};
+	const uint64_t late = UINT64_MAX - 1;
+	struct hold_text t = request(1);
+
+	assert_int_equal(ask(1, 5), HOLD_WAIT);
+	assert_int_equal(hold_answer(&holds, hold->id, t.digest, &always, 5), 0);
+	assert_int_equal(hold_next_ms(&holds), UINT64_MAX);
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(ask(1, 5 + i), HOLD_PASS);
+		hold_use(hold);
+	}
+	assert_false(hold_expire(&holds, late));
+	assert_int_equal(again(1, 5, late), HOLD_PASS);
+	assert_int_equal(ask(2, 6), HOLD_WAIT);
+	hold_on_policy(&holds);
+	assert_int_equal(ask(1, 7), HOLD_WAIT);
+	assert_true(is_new);
+}
+
+static void approvals_without_end_fill_the_table(void **state)
+{
+	const struct hold_decision always = {.yes = true, .for_ms = HOLD_NO_END};
+
+	hold_limits(&holds, HOLD_MOST_OPEN, HOLD_MOST_HOUR);
+	for (uint8_t i = 0; i < HOLD_MAX; i++) {
+		struct hold_text t = request(i);
+
+		assert_int_equal(ask(i, 0), HOLD_WAIT);
+		assert_int_equal(hold_answer(&holds, hold->id, t.digest, &always, 0), 0);
+	}
+	assert_int_equal(ask(HOLD_MAX, HOLD_HOUR_MS), HOLD_CROWDED);
+	assert_int_equal(ask(0, HOLD_HOUR_MS), HOLD_PASS);
+	hold_on_policy(&holds);
+	assert_int_equal(ask(HOLD_MAX, HOLD_HOUR_MS), HOLD_WAIT);
 }
 
 static void a_request_waits_so_long_and_an_approval_no_longer_than_that(void **state)
@@ -242,6 +278,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_approval_is_for_one_request, up, down),
 		cmocka_unit_test_setup_teardown(
 			an_approval_for_a_time_is_for_all_equal_requests, up, down),
+		cmocka_unit_test_setup_teardown(
+			an_approval_without_end_lasts_until_a_new_policy, up, down),
+		cmocka_unit_test_setup_teardown(approvals_without_end_fill_the_table, up, down),
 		cmocka_unit_test_setup_teardown(
 			a_request_waits_so_long_and_an_approval_no_longer_than_that, up, down),
 		cmocka_unit_test_setup_teardown(a_no_is_kept_and_a_policy_ends_both, up, down),
