@@ -28,6 +28,7 @@ WHOLE = {
     "diagnose": [], "inspect": ["demo"], "ls": [],
     "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
     "policy allow": ["network", "b.example", "--for", "1h"],
+    "policy ask": ["http", "d.example/**", "--method", "POST"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],
     "policy log": [], "policy used": [], "policy shrink": [], "policy replay": ["FILE"],
     "policy diff": ["FILE"], "ports": ["other"],
