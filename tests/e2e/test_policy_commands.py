@@ -4,9 +4,11 @@ test_network.py.
 
 What the commands print and refuse is in tests/cli/test_policy.py, what sbxd does in
 tests/api/test_policy.py."""
+import http.server
 import json
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -110,3 +112,159 @@ def test_rules_of_a_sandbox_live_and_die_with_it(env):
     finally:
         box.rm()
     assert "mine.example" not in (env.state / "policy").read_text()
+
+
+# A request that a rule with the effect ask holds: nothing is sent before a person's answer, and
+# nothing if a process of sbx is killed meanwhile.
+
+HOST = "api.test"
+
+
+class Server:
+    """Counts the requests that it gets."""
+
+    def __init__(self):
+        seen = self.seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                seen.append(self.path)
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                self.send_response(200)
+                self.send_header("content-length", "5")
+                self.end_headers()
+                self.wfile.write(b"done\n")
+
+            def log_message(self, *args):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.http.server_address[1]
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = Server()
+    yield made
+    made.http.shutdown()
+
+
+@pytest.fixture(scope="module")
+def asking(server):
+    """An installation with a rule that asks."""
+    with private(policy="none") as made:
+        made.sbx("settings", "set", "network.connect-to", f"{HOST}:80=127.0.0.1:{server.port}")
+        made.sbx("policy", "set-default", "balanced")
+        made.sbx("policy", "allow", "network", f"{HOST}:80")
+        made.sbx("policy", "ask", "http", f"{HOST}:80/**", "--method", "POST")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def box(asking):
+    return asking.create("demo")
+
+
+class Post:
+    """A POST of the sandbox that is under way."""
+
+    def __init__(self, env, path):
+        self.out = None
+
+        def run():
+            self.out = env.sbx("exec", "demo", "curl", "-sS", "-X", "POST", "-d", "a",
+                               f"http://{HOST}{path}", check=None, timeout=300).stdout
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+
+    def end(self):
+        self.thread.join(300)
+        assert self.out is not None
+        return self.out
+
+
+def held(env, effect):
+    """Waits for the request; returns it."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for hold in json.loads(env.sbx("approve", "--json").stdout)["holds"]:
+            if hold["state"] == "open" and effect in hold["effects"]:
+                return hold
+        time.sleep(0.2)
+    raise AssertionError("no request waits")
+
+
+def test_a_held_request_is_sent_after_the_answer(asking, server, box):
+    post = Post(asking, "/one")
+    hold = held(asking, f"http:POST {HOST}:80 /one")
+    assert server.seen == []
+    asking.sbx("approve", hold["id"], "--once", "--digest", hold["digest"])
+    assert post.end() == "done\n" and server.seen == ["/one"]
+    # The approval is used up.
+    post = Post(asking, "/one")
+    hold = held(asking, f"http:POST {HOST}:80 /one")
+    asking.sbx("refuse", hold["id"], "--reason", "once is enough")
+    assert "refused by the user: once is enough" in post.end() and server.seen == ["/one"]
+
+
+def test_always_lasts_until_the_policy_changes(asking, server, box):
+    post = Post(asking, "/always")
+    hold = held(asking, f"http:POST {HOST}:80 /always")
+    asking.sbx("approve", hold["id"], "--always", "--digest", hold["digest"])
+    assert post.end() == "done\n"
+    for n in 2, 3:
+        assert Post(asking, "/always").end() == "done\n"
+        assert server.seen.count("/always") == n
+    asking.sbx("policy", "allow", "network", "x.example")
+    post = Post(asking, "/always")
+    again = held(asking, f"http:POST {HOST}:80 /always")
+    assert again["digest"] == hold["digest"] and server.seen.count("/always") == 3
+    asking.sbx("refuse", again["id"])
+    assert "done" not in post.end() and server.seen.count("/always") == 3
+
+
+def answer(env, hold):
+    return env.sbx("approve", hold["id"], "--once", "--digest", hold["digest"], check=None)
+
+
+def test_a_wrong_digest_approves_nothing(asking, server, box):
+    before = list(server.seen)
+    post = Post(asking, "/digest")
+    hold = held(asking, f"http:POST {HOST}:80 /digest")
+    wrong = answer(asking, {**hold, "digest": "0" * 64})
+    assert wrong.returncode == 1 and "changed" in wrong.stderr
+    assert server.seen == before
+    asking.sbx("refuse", hold["id"])
+    assert "done" not in post.end() and server.seen == before
+    assert answer(asking, hold).returncode == 1 and server.seen == before
+
+
+def test_a_request_waits_for_the_next_sbxd(asking, server, box):
+    post = Post(asking, "/sbxd")
+    hold = held(asking, f"http:POST {HOST}:80 /sbxd")
+    os.kill(asking.daemon_pid(), signal.SIGKILL)
+    assert held(asking, f"http:POST {HOST}:80 /sbxd")["id"] == hold["id"]
+    assert "/sbxd" not in server.seen
+    answer(asking, hold)
+    assert post.end() == "done\n" and server.seen.count("/sbxd") == 1
+
+
+def test_nobody_answers_for_a_client_that_is_gone(asking, server, box):
+    """sbx-edge is killed: the client gets an error, and the approval sends nothing."""
+    post = Post(asking, "/edge")
+    hold = held(asking, f"http:POST {HOST}:80 /edge")
+    os.kill(box.pids()["edge"], signal.SIGKILL)
+    assert "done" not in post.end()
+    answer(asking, hold)
+    time.sleep(1)
+    assert "/edge" not in server.seen
+
+
+def test_nothing_is_sent_if_the_keeper_is_killed(asking, server, box):
+    post = Post(asking, "/keeper")
+    held(asking, f"http:POST {HOST}:80 /keeper")
+    os.kill(box.pids()["keeper"], signal.SIGKILL)
+    assert "done" not in post.end() and "/keeper" not in server.seen
+    assert json.loads(asking.sbx("approve", "--json").stdout)["holds"] == []

@@ -22,7 +22,11 @@ struct shrink *shrink_new(const struct rules *old, uint64_t now_ms)
 {
 	struct shrink *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct shrink){.old = old, .now_ms = now_ms, .policies = {.rules = old}};
+	*s = (struct shrink){.old = old,
+		.now_ms = now_ms,
+		.policies = {.rules = old},
+		.v = xcalloc(1, sizeof(*s->v)),
+		.room = 1};
 	return s;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/rules/gate/gate_internal.h"
 #include "net_rig.h"
 
 static char asked_host[EDGE_MAX_HOST];
@@ -27,11 +28,11 @@ uint64_t __wrap_clock_mono_ms(void)
 	return __real_clock_mono_ms() + late_ms;
 }
 
-/* Called by net.c only: gate_decide_approved calls the real one in its own file. */
+/* gate_decide_approved calls it too: with lld also in its own file. */
 void __wrap_gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
 {
-	is_asked = strncmp(ask->host, "ask", 3) == 0;
+	is_asked = strncmp(ask->host, "ask", 3) == 0 && !g->is_approved;
 	if (!is_asked) {
 		__real_gate_decide_bound(g, ask, binding, now_ms, ret);
 		return;

@@ -18,5 +18,6 @@ static inline void gate_free(struct gate *g)
 	policy_free(g->policy);
 	free(g->no_audit);
 	free(g->counters);
+	arena_done(&g->arena);
 	free(g);
 }

@@ -66,7 +66,9 @@ static void bad_ones_do_not_decode(void **state)
 	assert_int_equal(hold_send_reply(sock[0], 3, &reply), 0);
 	receive();
 	assert_int_equal(hold_get_reply(&msg, &back), 0);
-	assert_memory_equal(&reply, &back, sizeof(back));
+	assert_string_equal(back.id, reply.id);
+	assert_memory_equal(back.digest, reply.digest, sizeof(back.digest));
+	assert_int_equal(back.choice, HOLD_CHOICE_ONCE);
 	(void)snprintf(reply.id, sizeof(reply.id), "k7qd");
 	assert_int_equal(hold_send_reply(sock[0], 3, &reply), 0);
 	receive();
