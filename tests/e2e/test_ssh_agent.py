@@ -18,6 +18,7 @@ def agent(tmp_path_factory):
     sock = folder / "sock"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(sock)], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
+    host.until(sock.exists, text="ssh-agent does not listen")
     environment = {**os.environ, "SSH_AUTH_SOCK": str(sock)}
     keys = []
     for name in ("allowed", "other"):
