@@ -182,7 +182,7 @@ int cred_must_open(uint32_t id)
 
 void cred_must_get_policy(int origin)
 {
-	for (uint8_t i = 0; i < POLICY_N_PARTS; i++) {
+	for (unsigned i = 0; i < POLICY_N_PARTS; i++) {
 		uint8_t part;
 
 		rig_must_get(origin, ORIGIN_POLICY);

@@ -85,7 +85,7 @@ static void a_reload_without_tables_denies_everything(void **state)
 	assert_false(rig_must_answer(1));
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
-	for (uint8_t i = 0; i < POLICY_N_PARTS; i++) {
+	for (unsigned i = 0; i < POLICY_N_PARTS; i++) {
 		struct stat st;
 
 		rig_must_get(rig_egress, EGRESS_POLICY);
