@@ -28,6 +28,3 @@ static inline struct slice effect_cut_until(struct slice *rest, uint8_t sign)
 	*rest = end ? slice_of(end + 1, rest->n - n - 1) : slice_of(NULL, 0);
 	return word;
 }
-
-/* `*` is any bytes. `fold`: upper and lower case are the same. */
-bool effect_glob_match(struct slice glob, struct slice text, bool fold);

@@ -3,6 +3,7 @@
 #include "effect_internal.h"
 #include "effect_query.h"
 #include "effect_terms.h"
+#include "lib/base/star.h"
 
 /* One packed term. */
 struct term {
@@ -45,9 +46,9 @@ static enum effect_match match_pattern(struct slice pattern, struct slice text)
 
 static enum effect_match match_glob(struct slice glob, struct slice text)
 {
-	if (effect_glob_match(glob, text, false))
+	if (star_match(glob, text, false))
 		return EFFECT_MATCHES;
-	return effect_glob_match(glob, text, true) ? EFFECT_MAY_MATCH : EFFECT_DIFFERS;
+	return star_match(glob, text, true) ? EFFECT_MAY_MATCH : EFFECT_DIFFERS;
 }
 
 /* ---- one term ---- */

@@ -4,6 +4,7 @@
 #include "effect_internal.h"
 #include "effect_terms.h"
 #include "lib/base/hex.h"
+#include "lib/base/star.h"
 
 /* ---- checking ---- */
 
@@ -102,34 +103,6 @@ size_t effect_pattern_literal(struct slice pattern)
 
 /* ---- matching ---- */
 
-static bool same_byte(uint8_t a, uint8_t b, bool fold)
-{
-	return a == b || (fold && tolower(a) == tolower(b));
-}
-
-bool effect_glob_match(struct slice glob, struct slice text, bool fold)
-{
-	size_t g = 0, t = 0, star = glob.n, back = 0;
-
-	while (t < text.n) {
-		if (g < glob.n && glob.p[g] == '*') {
-			star = g++;
-			back = t;
-		} else if (g < glob.n && same_byte(glob.p[g], text.p[t], fold)) {
-			g++;
-			t++;
-		} else if (star < glob.n) {
-			g = star + 1;
-			t = ++back;
-		} else {
-			return false;
-		}
-	}
-	while (g < glob.n && glob.p[g] == '*')
-		g++;
-	return g == glob.n;
-}
-
 /* A place in a text of segments; p is NULL behind the last one. */
 static bool match_segments(struct slice pattern, struct slice text, bool fold)
 {
@@ -150,7 +123,7 @@ static bool match_segments(struct slice pattern, struct slice text, bool fold)
 		if (!pattern.p && !text.p)
 			return true;
 		segment = effect_cut_until(&t, '/');
-		if (pattern.p && text.p && effect_glob_match(glob, segment, fold)) {
+		if (pattern.p && text.p && star_match(glob, segment, fold)) {
 			pattern = p;
 			text = t;
 		} else if (has_star && again.p) {

@@ -1,29 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pack_internal.h"
 
-bool pack_glob_match(struct slice glob, struct slice text)
-{
-	size_t g = 0, t = 0, star = glob.n, back = 0;
-
-	while (t < text.n) {
-		if (g < glob.n && glob.p[g] == '*') {
-			star = g++;
-			back = t;
-		} else if (g < glob.n && glob.p[g] == text.p[t]) {
-			g++;
-			t++;
-		} else if (star < glob.n) {
-			g = star + 1;
-			t = ++back;
-		} else {
-			return false;
-		}
-	}
-	while (g < glob.n && glob.p[g] == '*')
-		g++;
-	return g == glob.n;
-}
-
 /* can[i][k]: some text is matched by the first i bytes of a and the first k of b. */
 bool pack_glob_meets(struct slice a, struct slice b)
 {

@@ -10,9 +10,7 @@
 const char *pack_check_request(const struct pack *p, const struct pack_request *req);
 /* The name of a header in any case, "-" and "_" the same: gateways turn one into the other. */
 bool pack_is_header(struct slice name, const char *lower);
-/* `*` is any text, also none. */
-bool pack_glob_match(struct slice glob, struct slice text);
-/* Whether some text matches both; exact. */
+/* Whether some text matches both, where `*` is any text, also none; exact. */
 bool pack_glob_meets(struct slice a, struct slice b);
 
 /* Sorts the rows and refuses two of which neither is more precise. */

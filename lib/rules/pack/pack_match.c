@@ -7,6 +7,7 @@
 #include "pack_fact.h"
 #include "pack_internal.h"
 #include "pack_path.h"
+#include "lib/base/star.h"
 
 /* ---- rows ---- */
 
@@ -89,7 +90,7 @@ static int check_whens(const struct pack_row *row, const struct pack_request *re
 		enum pack_fact found = pack_fact_find(req, when->source, when->at, buf, &value);
 
 		if (found == PACK_ABSENT ||
-			(found == PACK_KNOWN && !pack_glob_match(when->glob, value)))
+			(found == PACK_KNOWN && !star_match(when->glob, value, false)))
 			return 0;
 		if (found == PACK_UNKNOWN)
 			all = -1;
