@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "clock.h"
 #include "log_internal.h"
-#include "text.h"
+#include "text/text.h"
 
 /* Each line is paid with the time in which a minute's share brings one; so much may be owed. */
 static struct {

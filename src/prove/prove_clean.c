@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define CUT "..."
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define BAR_CELLS 24
 

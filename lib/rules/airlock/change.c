@@ -7,7 +7,7 @@
 
 #include "change_internal.h"
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 const char *change_kind_name(enum change_kind kind)
 {

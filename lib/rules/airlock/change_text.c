@@ -5,7 +5,7 @@
 
 #include "change_internal.h"
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define MAX_POINTS 16  /* different invisible characters that are counted */
 #define MAX_LOOKUPS 32 /* identifiers that are searched for in the old text */

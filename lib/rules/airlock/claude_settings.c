@@ -7,7 +7,7 @@
 #include "lib/base/json/jtext.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define MAX_MEMBERS 256
 #define INDENT 2

@@ -6,7 +6,7 @@
 #include "gitconfig_internal.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define MAX_COMMENT 512
 

@@ -29,7 +29,7 @@
  */
 #include <strings.h>
 #include "gitconfig_internal.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define MAX_TEXT 1024
 

@@ -9,7 +9,7 @@
  * as an option; control characters, also as %0a, which have been used to forge requests to a
  * credential helper. */
 #include "gitconfig_internal.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 static bool is_alnum_byte(uint8_t c)
 {

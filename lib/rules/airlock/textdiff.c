@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define CONTEXT 3
 

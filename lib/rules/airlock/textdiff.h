@@ -12,7 +12,7 @@
  *          that patch can apply.
  * Owns     Nothing after the call.
  * Limits   TEXTDIFF_MAX_BYTES and TEXTDIFF_MAX_LINES a text; above: TEXTDIFF_TOO_LARGE.
- * See      textdiff_test.c, textdiff_fuzz.c, lib/base/text.h
+ * See      textdiff_test.c, textdiff_fuzz.c, lib/base/text/text.h
  */
 #pragma once
 

@@ -3,7 +3,7 @@
 #include "effect_internal.h"
 #include "effect_query.h"
 #include "effect_terms.h"
-#include "lib/base/star.h"
+#include "lib/base/text/star.h"
 
 /* One packed term. */
 struct term {

@@ -4,7 +4,7 @@
 #include "effect_internal.h"
 #include "effect_terms.h"
 #include "lib/base/hex.h"
-#include "lib/base/star.h"
+#include "lib/base/text/star.h"
 
 /* ---- checking ---- */
 

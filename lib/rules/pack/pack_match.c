@@ -7,7 +7,7 @@
 #include "pack_fact.h"
 #include "pack_internal.h"
 #include "pack_path.h"
-#include "lib/base/star.h"
+#include "lib/base/text/star.h"
 
 /* ---- rows ---- */
 

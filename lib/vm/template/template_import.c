@@ -12,7 +12,7 @@
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 #include "template_internal.h"
 
 #define MAX_FACT_DEPTH 4

@@ -4,7 +4,7 @@
 #include "clerk_internal.h"
 
 #include <stdio.h>
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 #define MAX_COMMITS 10 /* of a ref */
 #define LAST_LINE 80

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 #include "lib/client/api/api.h"
 
 /* Cut after HOLD_TEXT_LINE bytes, with the number of bytes that follow. */

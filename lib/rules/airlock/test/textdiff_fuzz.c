@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/base/mem.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 #include "lib/rules/airlock/textdiff.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

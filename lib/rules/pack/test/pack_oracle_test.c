@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
-#include "lib/base/star.h"
+#include "lib/base/text/star.h"
 #include "lib/rules/pack/pack_match.h"
 #include "lib/rules/pack/pack_path.h"
 

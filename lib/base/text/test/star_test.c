@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include "lib/base/attr.h"
-#include "lib/base/star.h"
+#include "lib/base/text/star.h"
 
 static void a_star_is_any_bytes_and_folding_is_of_ascii(void **state)
 {

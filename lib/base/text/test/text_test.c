@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include "lib/base/attr.h"
-#include "lib/base/text.h"
+#include "lib/base/text/text.h"
 
 static void what_a_reader_cannot_see_is_not_plain(void **state)
 {

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include "slice.h"
+#include "lib/base/slice.h"
 
 /* The pattern matches all of the text. `fold`: upper and lower case of ASCII are the same. */
 bool star_match(struct slice pattern, struct slice text, bool fold);

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "slice.h"
+#include "lib/base/slice.h"
 
 #define TEXT_ESCAPE_SIZE 12
 
