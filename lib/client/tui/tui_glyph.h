@@ -3,8 +3,8 @@
  * tui_glyph - the next thing in a line that occupies columns of a terminal.
  *
  * How      A glyph is a visible character with the marks on it, a tab, or the escape of something
- *          that must not reach a terminal (lib/base/text/text.h). Widths are those of wcwidth(3): in a
- *          locale without UTF-8, all other characters than ASCII are escaped.
+ *          that must not reach a terminal (lib/base/text/text.h). Widths are those of wcwidth(3):
+ *          in a locale without UTF-8, all other characters than ASCII are escaped.
  * Trust    Parses untrusted bytes.
  * Limits   TUI_GLYPH_MARKS combining characters on a character; others are escaped.
  * See      tui_glyph_test.c
