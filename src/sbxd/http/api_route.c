@@ -24,6 +24,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/exec", API_EXEC, false},
 	{API_HTTP_GET, "v1/sandboxes/:ref/stats", API_STATS, false},
 	{API_HTTP_GET, "v1/watch", API_WATCH, false},
+	{API_HTTP_GET, "v1/metrics", API_METRICS, false},
 	{API_HTTP_POST, "v1/shutdown", API_SHUTDOWN, true},
 	{API_HTTP_GET, "v1/policy", API_POLICY_GET, false},
 	{API_HTTP_PUT, "v1/policy", API_POLICY_PUT, true},

@@ -62,6 +62,7 @@ enum api_call {
 	API_HOLDS,
 	API_HOLD,
 	API_HOLD_ANSWER,
+	API_METRICS,
 	API_N_CALLS,
 };
 

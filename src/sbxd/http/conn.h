@@ -53,6 +53,7 @@ struct conn {
 	int passed_fd; /* passed with the request, -1: none; a second one is rejected */
 	bool too_many_fds;
 	bool answered; /* at least once */
+	uint64_t since_us; /* of the request */
 	struct bufq in;
 	struct api_http http;
 	char *out;
@@ -82,12 +83,17 @@ struct conn {
 	char cursor[SPEC_MAX_NAME + 1]; /* last name of the snapshot that was sent */
 };
 
+/* Of the statuses of replies. */
+enum conn_class { CONN_GOOD, CONN_REFUSED, CONN_FAILED, CONN_N_CLASSES };
+
 struct conns {
 	const struct conn_ops *ops;
 	struct conn *slot[CONN_MAX]; /* n_slots of them exist, until sbxd exits */
 	size_t n_slots, n_used;
 	uint32_t n_watching;
 	uint64_t seq; /* of changes, for watchers */
+	uint64_t since_wall_ms;
+	struct tally served[CONN_N_CLASSES];
 };
 
 void conns_init(struct conns *cs, const struct conn_ops *ops);
@@ -102,6 +108,8 @@ void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
 
 /* Sends a complete reply; `body` may be NULL. Ends the wait. */
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
+/* As conn_reply with status 200, for a body that is not JSON. */
+void conn_reply_text(struct sbxd *d, struct conn *c, const char *type, const char *body);
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
 /* Calls fn(id) if the connection ends before its next reply has been sent completely; NULL: no
  * longer. */

@@ -46,6 +46,7 @@ struct keeper {
 	bool seeking, broken;	/* adopted, without a channel yet; violated its protocol */
 	uint64_t used_stamp_ms; /* wall clock, as last written to the registry */
 	bool other_build;	/* may be older and lack some messages */
+	bool is_counted;	/* its start is in keepers.starts */
 	struct {
 		uint64_t want, sent, done; /* numbers of changes: see reload.h */
 		uint32_t ask;		   /* under way, 0: none */
@@ -81,6 +82,9 @@ struct keeper_ops {
 	void (*on_want_vault)(struct sbxd *d, struct keeper *k);
 };
 
+/* What ended a run. */
+enum keeper_end { KEEPER_END_REQUEST, KEEPER_END_SUSPENDED, KEEPER_END_OTHER, KEEPER_N_ENDS };
+
 struct keepers {
 	const struct keeper_ops *ops;
 	struct keeper *slot[KEEPER_MAX]; /* n_slots of them exist, until sbxd exits */
@@ -88,6 +92,7 @@ struct keepers {
 	int32_t bucket[KEEPER_MAX];
 	uint32_t next_ask;
 	uint64_t n_reloads;
+	struct tally starts[KEEPER_N_HOWS], ends[KEEPER_N_ENDS]; /* of sandboxes */
 };
 
 void keepers_init(struct keepers *ks, const struct keeper_ops *ops);
