@@ -162,8 +162,8 @@ size_t api_http_put_head(char *buf, int status, const char *type, size_t body_le
 		(void)snprintf(kind, sizeof(kind), "Content-Type: %s\r\n",
 			type ? type : "application/json");
 	return (size_t)snprintf(buf, API_HTTP_HEAD_ROOM,
-		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, reason_of(status),
-		kind, length, keep ? "keep-alive" : "close");
+		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, reason_of(status), kind,
+		length, keep ? "keep-alive" : "close");
 }
 
 size_t api_http_put_chunked_head(char *buf)

@@ -68,8 +68,7 @@ const char *api_http_method_name(enum api_http_method m);
  */
 #define API_HTTP_HEAD_ROOM 256
 /* `type` of a body; NULL: JSON. */
-size_t api_http_put_head(
-	char *buf, int status, const char *type, size_t body_len, bool keep);
+size_t api_http_put_head(char *buf, int status, const char *type, size_t body_len, bool keep);
 size_t api_http_put_chunked_head(char *buf);
 size_t api_http_put_upgrade(char *buf);
 /* "1a\r\n" before a chunk of n bytes; "\r\n" comes after it. */

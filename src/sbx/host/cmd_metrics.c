@@ -61,8 +61,9 @@ const struct verb verb_metrics = {
 	.group = "management",
 	.args = "",
 	.summary = "print metrics for a monitoring system",
-	.about = "Prints the state of sbxd and of the sandboxes as OpenMetrics text, or writes it to a file\n"
-		 "for the textfile collector of node_exporter.",
+	.about =
+		"Prints the state of sbxd and of the sandboxes as OpenMetrics text, or writes it to a\n"
+		"file for the textfile collector of node_exporter.",
 	.examples = "  sbx metrics\n"
 		    "  sbx metrics --textfile /var/lib/prometheus/node-exporter/sbx-$USER.prom\n",
 	.opts = opts,

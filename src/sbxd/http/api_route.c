@@ -248,6 +248,18 @@ static int check_form(const struct api_http *h, size_t route, struct err *err)
 	return 0;
 }
 
+void api_route_print(FILE *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		(void)fprintf(out, "%s /%s%s", api_http_method_name(routes[i].method),
+			routes[i].pattern, routes[i].body ? " body" : "");
+		for (size_t k = 0; k < ARRAY_LEN(queries); k++)
+			if (queries[k].call == routes[i].call)
+				(void)fprintf(out, " ?%s", queries[k].key);
+		(void)fputc('\n', out);
+	}
+}
+
 int api_route(const struct api_http *h, struct api_request *ret, struct err *err)
 {
 	bool seen = false;

@@ -21,7 +21,7 @@
 
 void conns_init(struct conns *cs, const struct conn_ops *ops)
 {
-	*cs = (struct conns){.ops = ops, .since_wall_ms = clock_wall_ms()};
+	*cs = (struct conns){.ops = ops, .served.since_ms = clock_wall_ms()};
 }
 
 static struct loop_key key_of(const struct conn *c, enum sbxd_ev kind)
@@ -165,9 +165,9 @@ static void go_on_writing(struct sbxd *d, struct conn *c)
 
 static void tally_reply(struct sbxd *d, const struct conn *c, int status)
 {
-	struct tally *t = &d->conns->served[status < 400   ? CONN_GOOD
-					    : status < 500 ? CONN_REFUSED
-							   : CONN_FAILED];
+	struct tally *t = &d->conns->served.of[status < 400   ? SERVED_GOOD
+					       : status < 500 ? SERVED_REFUSED
+							      : SERVED_FAILED];
 
 	t->n++;
 	t->us += clock_mono_us() - c->since_us;

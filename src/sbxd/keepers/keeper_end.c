@@ -74,9 +74,9 @@ static void find_reason(struct keeper *k, char *why, size_t size)
 
 static void tally_end(struct sbxd *d, const struct keeper *k)
 {
-	struct tally *t = &d->keepers->ends[k->state.suspended ? KEEPER_END_SUSPENDED
-					    : k->asked_stop    ? KEEPER_END_REQUEST
-							       : KEEPER_END_OTHER];
+	struct tally *t = &d->keepers->runs.ends[k->state.suspended ? RUNS_SUSPENDED
+						 : k->asked_stop    ? RUNS_REQUEST
+								    : RUNS_OTHER];
 
 	t->n++;
 	t->us += (clock_mono_ms() - k->born_ms) * 1000;

@@ -30,7 +30,7 @@ static bool misses_image(const struct keeper_state *was, const struct keeper_sta
 
 static void tally_start(struct sbxd *d, struct keeper *k)
 {
-	struct tally *t = &d->keepers->starts[k->state.how];
+	struct tally *t = &d->keepers->runs.starts[k->state.how];
 
 	if (k->is_counted || !k->child || k->state.phase != KEEPER_RUNNING)
 		return;

@@ -15,8 +15,8 @@
 #include "lib/rules/settings/settings.h"
 #include "lib/vm/store/store.h"
 
-static const char *const statuses[] = {"paused", "running", "starting", "stopped", "stopping",
-	"suspended", "unresponsive"};
+static const char *const statuses[] = {
+	"paused", "running", "starting", "stopped", "stopping", "suspended", "unresponsive"};
 
 #define N_HOLD_STATES (HOLD_REFUSED + 1)
 
@@ -88,8 +88,8 @@ static void put_gauge(FILE *f, const char *name, const char *help, uint64_t valu
 	fprintf(f, "%s %llu\n", name, (unsigned long long)value);
 }
 
-static void put_seconds(FILE *f, const char *name, const char *label, const char *value,
-	const struct tally *t)
+static void put_seconds(
+	FILE *f, const char *name, const char *label, const char *value, const struct tally *t)
 {
 	fprintf(f, "%s_count{%s=\"%s\"} %llu\n%s_sum{%s=\"%s\"} %llu.%06llu\n", name, label, value,
 		(unsigned long long)t->n, name, label, value, (unsigned long long)(t->us / 1000000),
@@ -157,7 +157,7 @@ static void put_daemon(FILE *f, struct sbxd *d)
 	begin_family(f, "sbx_daemon_info", "gauge", "Version of sbxd, with the value 1.");
 	fprintf(f, "sbx_daemon_info{version=\"%s\"} 1\n", SBX_VERSION);
 	begin_family(f, "sbx_daemon_start_time_seconds", "gauge", "Time of the start of sbxd.");
-	put_moment(f, "sbx_daemon_start_time_seconds", "", d->conns->since_wall_ms);
+	put_moment(f, "sbx_daemon_start_time_seconds", "", d->conns->served.since_ms);
 	put_gauge(f, "sbx_daemon_resident_memory_max_bytes", "Largest memory use of sbxd.",
 		(uint64_t)use.ru_maxrss * 1024);
 	put_gauge(f, "sbx_daemon_connections", "Open connections to the API.", d->conns->n_used);
@@ -174,26 +174,25 @@ static void put_daemon(FILE *f, struct sbxd *d)
 
 static void put_totals(FILE *f, struct sbxd *d)
 {
-	static const char *const ends[KEEPER_N_ENDS] = {[KEEPER_END_REQUEST] = "request",
-		[KEEPER_END_SUSPENDED] = "suspended",
-		[KEEPER_END_OTHER] = "other"};
-	static const char *const codes[CONN_N_CLASSES] = {"2xx", "4xx", "5xx"};
+	static const char *const ends[RUNS_N_ENDS] = {
+		[RUNS_REQUEST] = "request", [RUNS_SUSPENDED] = "suspended", [RUNS_OTHER] = "other"};
+	static const char *const codes[SERVED_N] = {"2xx", "4xx", "5xx"};
 
 	begin_family(f, "sbx_api_request_duration_seconds", "summary",
 		"Time from a request to its reply, by class of the status.");
 	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
 		put_seconds(f, "sbx_api_request_duration_seconds", "code", codes[i],
-			&d->conns->served[i]);
+			&d->conns->served.of[i]);
 	begin_family(f, "sbx_sandbox_start_duration_seconds", "summary",
 		"Time of completed starts of sandboxes, by kind of start.");
 	for (enum keeper_how how = 0; how < KEEPER_N_HOWS; how++)
 		put_seconds(f, "sbx_sandbox_start_duration_seconds", "how", keeper_how_name(how),
-			&d->keepers->starts[how]);
+			&d->keepers->runs.starts[how]);
 	begin_family(f, "sbx_sandbox_run_duration_seconds", "summary",
 		"Time that sandboxes ran, by what ended the run.");
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
 		put_seconds(f, "sbx_sandbox_run_duration_seconds", "end", ends[i],
-			&d->keepers->ends[i]);
+			&d->keepers->runs.ends[i]);
 }
 
 /* One family of a number for each shown sandbox. */
@@ -243,8 +242,7 @@ static void put_shown(FILE *f, const struct census *c)
 	for (size_t i = 0; i < c->n_shown; i++) {
 		char label[SPEC_ID_LEN + 16];
 
-		(void)snprintf(
-			label, sizeof(label), "{sandbox=\"%s\"}", c->shown[i].keeper->id);
+		(void)snprintf(label, sizeof(label), "{sandbox=\"%s\"}", c->shown[i].keeper->id);
 		put_moment(f, "sbx_sandbox_start_time_seconds", label, c->shown[i].started_ms);
 	}
 	put_each(f, c, "sbx_sandbox_up", "1 if the running sandbox responds, 0 if it does not.",
@@ -252,8 +250,8 @@ static void put_shown(FILE *f, const struct census *c)
 	put_each(f, c, "sbx_sandbox_cpus", "CPUs of a running sandbox.", shown_cpus);
 	put_each(f, c, "sbx_sandbox_memory_bytes", "Memory size of a running sandbox.",
 		shown_memory);
-	put_each(f, c, "sbx_sandbox_sessions", "Open streams of a running sandbox.",
-		shown_sessions);
+	put_each(
+		f, c, "sbx_sandbox_sessions", "Open streams of a running sandbox.", shown_sessions);
 	put_each(f, c, "sbx_sandbox_holds_open",
 		"Requests of a running sandbox that wait for approval.", shown_holds);
 	put_each(f, c, "sbx_sandbox_guard_changed_files",

@@ -9,7 +9,7 @@
  * Trust    A label is a word of this file, the version, or the id of a running sandbox, which sbxd
  *          chose. Names of sandboxes and texts of guests and keepers are not printed.
  * Limits   METRICS_MAX_SANDBOXES sandboxes have their own series.
- * See      proto/PROTOCOL.api, docs/guides/monitoring.md, tests/api/machines/test_metrics.py
+ * See      proto/PROTOCOL.api, docs/guides/monitoring.md, tests/api/test_metrics.py
  */
 #pragma once
 
