@@ -58,6 +58,7 @@ const struct verb *const verb_table[] = {
 	&verb_daemon,
 	&verb_diagnose,
 	&verb_debug,
+	&verb_metrics,
 	&verb_prove,
 	&verb_version,
 	&verb_completion,

@@ -82,7 +82,8 @@ static void check_state(const char *said)
 static void parse_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'}, {"state", required_argument, NULL, 'S'}, {0}};
+		{"version", no_argument, NULL, 'V'}, {"state", required_argument, NULL, 'S'},
+		{"calls", no_argument, NULL, 'C'}, {0}};
 	int o;
 
 	while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -92,11 +93,14 @@ static void parse_options(int argc, char **argv)
 		}
 		if (o == 'V')
 			printf("sbxd " SBX_VERSION "\n");
+		else if (o == 'C')
+			api_route_print(stdout);
 		else
 			fprintf(o == 'h' ? stdout : stderr,
-				"usage: sbxd [--help] [--version] [--state=DIR]\n"
-				"manages the sandboxes of this user; sbx starts it on demand\n");
-		exit(o == 'h' || o == 'V' ? 0 : 2);
+				"usage: sbxd [--help] [--version] [--calls] [--state=DIR]\n"
+				"manages the sandboxes of this user; sbx starts it on demand\n"
+				"--calls lists the calls of the API\n");
+		exit(o == '?' ? 2 : 0);
 	}
 	if (optind < argc)
 		die("unexpected argument: see sbxd --help");

@@ -139,7 +139,8 @@ def programs():
     return set(re.findall(r'"([\w-]+)"', re.search(r"PROGRAMS = \((.*?)\)", text, re.S).group(1)))
 
 
-LISTS = ("policies", "services", "agents", "airlock", "apis")  # of data/: files without directories
+# of data/: files without directories
+LISTS = ("policies", "services", "agents", "airlock", "apis", "openapi")
 
 
 def test_contents(unpacked):

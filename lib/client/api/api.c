@@ -35,6 +35,7 @@ struct call {
 	api_tick_fn *tick; /* NULL: none */
 	void *arg;
 	bool is_repeatable;
+	char **ret_text; /* for a body that is not JSON; NULL: the body is JSON */
 };
 
 static void answer_done(struct answer *a)
@@ -270,6 +271,10 @@ static int call_on(int fd, const struct call *call, json_t **ret_answer, struct 
 	if (r < 0)
 		return ended ? ended : say_lost(r, call->timeout_ms, p);
 	ui_debug("status %d, %zu bytes", a.status, a.length);
+	if (call->ret_text && a.status == 200) {
+		*call->ret_text = xstrndup(a.length ? a.buf + a.n_head : "", a.length);
+		return ended;
+	}
 	if (a.length > 0)
 		answer = json_loadb(a.buf + a.n_head, a.length, JSON_REJECT_DUPLICATES, NULL);
 	if (a.status == 101)
@@ -308,6 +313,18 @@ int api_call(const char *method, const char *path, json_t *body, unsigned timeou
 		.is_repeatable = strcmp(method, "GET") == 0};
 
 	return call_again(&call, ret_answer, p);
+}
+
+int api_fetch(const char *path, unsigned timeout_ms, char **ret_text, struct problem *p)
+{
+	struct call call = {.method = "GET",
+		.path = path,
+		.pass_fd = -1,
+		.timeout_ms = timeout_ms,
+		.is_repeatable = true,
+		.ret_text = ret_text};
+
+	return call_again(&call, NULL, p);
 }
 
 int api_call_whole(const char *method, const char *path, json_t *body, unsigned timeout_ms,

@@ -31,6 +31,8 @@ void api_json_free(json_t **j);
  * be NULL. -ENOENT for 404, -EBUSY for 409 busy, -EEXIST for other 409, -ETIMEDOUT, -EIO. */
 int api_call(const char *method, const char *path, json_t *body, unsigned timeout_ms,
 	json_t **ret_answer, struct problem *p) MUST_CHECK;
+/* As api_call with GET, for an answer that is not JSON. *ret_text is on the heap. */
+int api_fetch(const char *path, unsigned timeout_ms, char **ret_text, struct problem *p) MUST_CHECK;
 /* Called while an answer is awaited, every API_TICK_MS; -EINTR ends the call. */
 typedef int api_tick_fn(void *arg);
 /* As api_call for a call that has no effect without an answer: it is repeated when the connection

@@ -151,17 +151,19 @@ static const char *reason_of(int status)
 	return "Error";
 }
 
-size_t api_http_put_head(char *buf, int status, size_t body_len, bool keep)
+size_t api_http_put_head(char *buf, int status, const char *type, size_t body_len, bool keep)
 {
-	char length[40] = "";
+	char length[40] = "", kind[100] = "";
 
 	/* A 204 has no body and must not say a length. */
 	if (status != 204)
 		(void)snprintf(length, sizeof(length), "Content-Length: %zu\r\n", body_len);
+	if (body_len)
+		(void)snprintf(kind, sizeof(kind), "Content-Type: %s\r\n",
+			type ? type : "application/json");
 	return (size_t)snprintf(buf, API_HTTP_HEAD_ROOM,
-		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, reason_of(status),
-		body_len ? "Content-Type: application/json\r\n" : "", length,
-		keep ? "keep-alive" : "close");
+		"HTTP/1.1 %d %s\r\n%s%sConnection: %s\r\n\r\n", status, reason_of(status), kind,
+		length, keep ? "keep-alive" : "close");
 }
 
 size_t api_http_put_chunked_head(char *buf)

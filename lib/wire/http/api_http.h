@@ -67,7 +67,8 @@ const char *api_http_method_name(enum api_http_method m);
 /* Heads of responses into buf; gives the length. A buffer of API_HTTP_HEAD_ROOM is always enough.
  */
 #define API_HTTP_HEAD_ROOM 256
-size_t api_http_put_head(char *buf, int status, size_t body_len, bool keep);
+/* `type` of a body; NULL: JSON. */
+size_t api_http_put_head(char *buf, int status, const char *type, size_t body_len, bool keep);
 size_t api_http_put_chunked_head(char *buf);
 size_t api_http_put_upgrade(char *buf);
 /* "1a\r\n" before a chunk of n bytes; "\r\n" comes after it. */

@@ -10,5 +10,5 @@
 #include "check.h"
 #include "src/sbx/verb/verb.h"
 
-extern const struct verb verb_daemon, verb_diagnose, verb_debug, verb_prove, verb_settings,
-	verb_version;
+extern const struct verb verb_daemon, verb_diagnose, verb_debug, verb_metrics, verb_prove,
+	verb_settings, verb_version;

@@ -6,11 +6,12 @@
 #include <unistd.h>
 #include "api_internal.h"
 #include "src/sbxd/disk/disk.h"
+#include "src/sbxd/metrics/metrics.h"
 #include "lib/base/mem.h"
 #include "lib/base/trace.h"
 #include "lib/base/fs/paths.h"
 
-static api_fn api_version, api_shutdown;
+static api_fn api_version, api_shutdown, api_metrics;
 
 static api_fn *const calls[] = {
 	[API_VERSION] = api_version,
@@ -59,6 +60,7 @@ static api_fn *const calls[] = {
 	[API_HOLDS] = api_holds,
 	[API_HOLD] = api_hold,
 	[API_HOLD_ANSWER] = api_hold_answer,
+	[API_METRICS] = api_metrics,
 };
 static_assert(ARRAY_LEN(calls) == API_N_CALLS, "a function for each call");
 
@@ -77,6 +79,16 @@ static void api_shutdown(struct sbxd *d, struct conn *c, const struct api_reques
 {
 	d->quit = true;
 	conn_reply(d, c, 204, NULL);
+}
+
+static void api_metrics(struct sbxd *d, struct conn *c, const struct api_request *req)
+{
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+	int r = metrics_print(d, &text, &err);
+
+	if (api_succeeded(d, c, r, &err))
+		conn_reply_text(d, c, METRICS_TYPE, text);
 }
 
 static void run_call(struct sbxd *d, struct conn *c, const struct api_request *req)

@@ -24,6 +24,7 @@ static const struct {
 	{API_HTTP_POST, "v1/sandboxes/:ref/exec", API_EXEC, false},
 	{API_HTTP_GET, "v1/sandboxes/:ref/stats", API_STATS, false},
 	{API_HTTP_GET, "v1/watch", API_WATCH, false},
+	{API_HTTP_GET, "v1/metrics", API_METRICS, false},
 	{API_HTTP_POST, "v1/shutdown", API_SHUTDOWN, true},
 	{API_HTTP_GET, "v1/policy", API_POLICY_GET, false},
 	{API_HTTP_PUT, "v1/policy", API_POLICY_PUT, true},
@@ -245,6 +246,18 @@ static int check_form(const struct api_http *h, size_t route, struct err *err)
 		return err_set(
 			err, 400, "exec requires Connection: Upgrade and Upgrade: sbx-stream");
 	return 0;
+}
+
+void api_route_print(FILE *out)
+{
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		(void)fprintf(out, "%s /%s%s", api_http_method_name(routes[i].method),
+			routes[i].pattern, routes[i].body ? " body" : "");
+		for (size_t k = 0; k < ARRAY_LEN(queries); k++)
+			if (queries[k].call == routes[i].call)
+				(void)fprintf(out, " ?%s", queries[k].key);
+		(void)fputc('\n', out);
+	}
 }
 
 int api_route(const struct api_http *h, struct api_request *ret, struct err *err)

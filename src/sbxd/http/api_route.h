@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdio.h>
 #include "lib/wire/http/api_http.h"
 #include "lib/rules/policy/rule.h"
 
@@ -62,6 +63,7 @@ enum api_call {
 	API_HOLDS,
 	API_HOLD,
 	API_HOLD_ANSWER,
+	API_METRICS,
 	API_N_CALLS,
 };
 
@@ -93,5 +95,7 @@ struct api_request {
 	uint64_t host_port, sandbox_port;
 };
 
+/* One line per call: method, path, `body` if it may have one, query keys. */
+void api_route_print(FILE *out);
 /* 0, or the HTTP status with err filled: 404, 405, 400. */
 int api_route(const struct api_http *h, struct api_request *ret, struct err *err) MUST_CHECK;

@@ -21,7 +21,7 @@
 
 void conns_init(struct conns *cs, const struct conn_ops *ops)
 {
-	*cs = (struct conns){.ops = ops};
+	*cs = (struct conns){.ops = ops, .served.since_ms = clock_wall_ms()};
 }
 
 static struct loop_key key_of(const struct conn *c, enum sbxd_ev kind)
@@ -163,13 +163,26 @@ static void go_on_writing(struct sbxd *d, struct conn *c)
 		conn_close(d, c);
 }
 
-void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
+static void tally_reply(struct sbxd *d, const struct conn *c, int status)
+{
+	struct tally *t = &d->conns->served.of[status < 400   ? SERVED_GOOD
+					       : status < 500 ? SERVED_REFUSED
+							      : SERVED_FAILED];
+
+	t->n++;
+	t->us += clock_mono_us() - c->since_us;
+}
+
+/* `type` NULL: JSON. */
+static void send_reply(
+	struct sbxd *d, struct conn *c, int status, const char *type, const char *body)
 {
 	char head[API_HTTP_HEAD_ROOM];
 	size_t n = body ? strlen(body) : 0, head_n;
 
 	assert(c->state == CONN_READING || c->state == CONN_WAITING);
-	head_n = api_http_put_head(head, status, n, c->http.keep);
+	tally_reply(d, c, status);
+	head_n = api_http_put_head(head, status, type, n, c->http.keep);
 	queue_bytes(c, head, head_n);
 	if (n)
 		queue_bytes(c, body, n);
@@ -177,6 +190,16 @@ void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
 	c->wait = NULL;
 	c->answered = true;
 	go_on_writing(d, c);
+}
+
+void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body)
+{
+	send_reply(d, c, status, NULL, body);
+}
+
+void conn_reply_text(struct sbxd *d, struct conn *c, const char *type, const char *body)
+{
+	send_reply(d, c, 200, type, body);
 }
 
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms)
@@ -259,6 +282,7 @@ static void take_bytes(struct sbxd *d, struct conn *c)
 		bool first = c->http.n == 0;
 
 		bufq_consume(&c->in, api_http_feed(&c->http, s));
+		c->since_us = clock_mono_us();
 		if (c->http.state == API_HTTP_BAD) {
 			d->conns->ops->on_malformed(d, c, c->http.status, c->http.why);
 			return;
@@ -386,7 +410,7 @@ static void turn_away(int fd, int status, const char *code, const char *why)
 	char text[512], head[API_HTTP_HEAD_ROOM];
 	int n = snprintf(
 		text, sizeof(text), "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}", code, why);
-	size_t k = api_http_put_head(head, status, (size_t)n, false);
+	size_t k = api_http_put_head(head, status, NULL, (size_t)n, false);
 
 	(void)!send(fd, head, k, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
 	(void)!send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -5,9 +5,8 @@
  * How      A connection reads a request and passes it up (struct conn_ops). The function that
  *          handles the request replies with conn_reply or makes the connection wait with conn_wait:
  *          then the given function is called on every change of that sandbox (conns_wake) and once,
- *          with `late`, at its deadline. A client that disconnects loses its slot, but its
- *          operation continues, driven by the states of keepers and wipes. A call that must have no
- *          effect without a reply sets conn_on_loss.
+ *          with `late`, at its deadline. The operation of a client that disconnects continues. A
+ *          call that must have no effect without a reply sets conn_on_loss.
  * Trust    Input: clients of the same uid. Another uid gets 403, and nothing is read from it.
  * Owns     Its fd, its request and its unsent bytes.
  * Limits   daemon.max-connections, CONN_MAX; CONN_MAX_QUEUE unsent bytes for a watcher.
@@ -15,7 +14,7 @@
  */
 #pragma once
 
-#include "src/sbxd/state/state.h"
+#include "served.h"
 #include "lib/base/bufq.h"
 #include "lib/wire/http/api_http.h"
 #include "lib/rules/spec/spec.h"
@@ -62,9 +61,9 @@ struct conn {
 
 	/* while waiting */
 	conn_wait_fn *wait;
-	char wait_id[SPEC_ID_LEN + 1]; /* empty: every sandbox */
-	uint64_t deadline_ms;
-	uint32_t ask_id;   /* of the request to the keeper, 0: none */
+	char wait_id[SPEC_ID_LEN + 1];	/* empty: every sandbox */
+	uint64_t deadline_ms, since_us; /* since_us: of the request */
+	uint32_t ask_id;		/* of the request to the keeper, 0: none */
 	uint32_t vault_op; /* of the request to the vault, 0: none; see src/sbxd/vault/vault.h */
 
 	struct {
@@ -88,6 +87,7 @@ struct conns {
 	size_t n_slots, n_used;
 	uint32_t n_watching;
 	uint64_t seq; /* of changes, for watchers */
+	struct served served;
 };
 
 void conns_init(struct conns *cs, const struct conn_ops *ops);
@@ -100,14 +100,14 @@ bool conns_owe(const struct sbxd *d);
 void conn_on_event(struct sbxd *d, const struct loop_event *ev);
 void conn_on_timer(struct sbxd *d, const struct loop_event *ev);
 
-/* Sends a complete reply; `body` may be NULL. Ends the wait. */
+/* Sends a complete reply; `body` may be NULL. Ends the wait. _text: status 200, not JSON. */
 void conn_reply(struct sbxd *d, struct conn *c, int status, const char *body);
+void conn_reply_text(struct sbxd *d, struct conn *c, const char *type, const char *body);
 void conn_wait(struct sbxd *d, struct conn *c, conn_wait_fn *fn, const char *id, uint64_t ms);
 /* Calls fn(id) if the connection ends before its next reply has been sent completely; NULL: no
  * longer. */
 void conn_on_loss(struct conn *c, conn_loss_fn *fn, const char *id);
 void conn_close(struct sbxd *d, struct conn *c);
-/* Makes it a watcher and sends the head. */
 void conn_start_watch(struct sbxd *d, struct conn *c);
 /* Sends one chunk to a watcher. A slow watcher is closed; then returns false. */
 bool conn_push(struct sbxd *d, struct conn *c, struct slice bytes);

@@ -72,6 +72,16 @@ static void find_reason(struct keeper *k, char *why, size_t size)
 		why[0] = '\0';
 }
 
+static void tally_end(struct sbxd *d, const struct keeper *k)
+{
+	struct tally *t = &d->keepers->runs.ends[k->state.suspended ? RUNS_SUSPENDED
+						 : k->asked_stop    ? RUNS_REQUEST
+								    : RUNS_OTHER];
+
+	t->n++;
+	t->us += (clock_mono_ms() - k->born_ms) * 1000;
+}
+
 void keeper_gone(struct sbxd *d, struct keeper *k)
 {
 	char id[SPEC_ID_LEN + 1], why[STORE_MAX_ERROR];
@@ -80,6 +90,7 @@ void keeper_gone(struct sbxd *d, struct keeper *k)
 
 	memcpy(id, k->id, sizeof(id));
 	find_reason(k, why, sizeof(why));
+	tally_end(d, k);
 	keeper_free(d, k);
 	log_info("%s stopped%s%s", id, why[0] ? ": " : "", why);
 	if (store_stamp(d->store, id, STORE_STOPPED, clock_wall_ms(), why, &err) < 0)

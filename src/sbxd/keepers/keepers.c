@@ -28,6 +28,17 @@ static bool misses_image(const struct keeper_state *was, const struct keeper_sta
 	       strcmp(is->cold_why, KEEPER_COLD_OWN) != 0;
 }
 
+static void tally_start(struct sbxd *d, struct keeper *k)
+{
+	struct tally *t = &d->keepers->runs.starts[k->state.how];
+
+	if (k->is_counted || !k->child || k->state.phase != KEEPER_RUNNING)
+		return;
+	k->is_counted = true;
+	t->n++;
+	t->us += (uint64_t)k->state.boot_ms * 1000;
+}
+
 static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 {
 	struct keeper_state state;
@@ -47,6 +58,7 @@ static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 	if (keeper_is_pooled(k)) {
 		pool_on_state(d, k);
 	} else if (changed) {
+		tally_start(d, k);
 		autosave_look(d, k->id);
 		d->keepers->ops->on_change(d, k->id);
 		conns_wake(d, k->id);

@@ -21,9 +21,8 @@
 #include "pool.h"
 #include "ports.h"
 #include "reload.h"
+#include "runs.h"
 #include "wake.h"
-#include "lib/base/clock.h"
-#include "lib/os/ipc/keeper_chan.h"
 
 #define KEEPER_PATIENCE_MS clock_limit_ms(300) /* from ping to silent */
 #define KEEPER_ANSWER_MS clock_limit_ms(5000)  /* for any question */
@@ -36,7 +35,7 @@ struct keeper {
 	int sock, pidfd, qemu_pidfd;
 	pid_t pid;	  /* 0: not known yet (adopted, not connected) */
 	bool child, cold; /* of this sbxd: to be reaped; was requested to boot */
-	bool has_hello, has_state;
+	bool has_hello, has_state, is_counted; /* its start is in runs */
 	struct keeper_state state;
 	uint64_t born_ms, last_word_ms;
 	uint64_t ping_ms;		    /* since when an answer is awaited; 0: none */
@@ -88,6 +87,7 @@ struct keepers {
 	int32_t bucket[KEEPER_MAX];
 	uint32_t next_ask;
 	uint64_t n_reloads;
+	struct runs runs;
 };
 
 void keepers_init(struct keepers *ks, const struct keeper_ops *ops);

@@ -46,6 +46,11 @@ enum sbxd_ev {
 	SBXD_N_EVENTS,
 };
 
+/* A number of events and their time, since sbxd started. */
+struct tally {
+	uint64_t n, us;
+};
+
 struct sbxd {
 	struct loop loop;
 	struct store *store; /* lib/vm/store/store.h */

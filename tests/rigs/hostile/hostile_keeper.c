@@ -288,7 +288,8 @@ static void take_suspend_idle(const struct ipc_msg *msg)
 	AUTO_FREE char *dir = paths_get(PATHS_STATE, "sandboxes/%s/suspend", kp.id);
 
 	if (!mode_is("idle") && !mode_is("idle-fail") && !mode_is("park")) {
-		(void)!keeper_send_done(kp.chan, msg->id, -EBUSY, "the sandbox is in use");
+		(void)!keeper_send_done(kp.chan, msg->id,
+			msg->type == KEEPER_SUSPEND ? -EAGAIN : -EBUSY, "the sandbox is in use");
 		return;
 	}
 	enter(KEEPER_STOPPING, "suspending");
@@ -379,7 +380,7 @@ static void on_message(void)
 		take_stream(&msg);
 	else if (msg.type == KEEPER_STOP)
 		take_stop(&msg);
-	else if (msg.type == KEEPER_SUSPEND_IDLE)
+	else if (msg.type == KEEPER_SUSPEND_IDLE || msg.type == KEEPER_SUSPEND)
 		take_suspend_idle(&msg);
 	else if (msg.type == KEEPER_STATS && !mode_is("mute"))
 		(void)!keeper_send_stats(kp.chan, msg.id, &stats);

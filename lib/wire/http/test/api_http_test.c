@@ -205,14 +205,14 @@ static void heads_of_responses(void **state)
 {
 	char buf[API_HTTP_HEAD_ROOM];
 
-	size_t n = api_http_put_head(buf, 200, 5, true);
+	size_t n = api_http_put_head(buf, 200, NULL, 5, true);
 
 	assert_int_equal(n, strlen(buf));
 	assert_string_equal(buf, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 				 "Content-Length: 5\r\nConnection: keep-alive\r\n\r\n");
-	api_http_put_head(buf, 204, 0, false);
+	api_http_put_head(buf, 204, NULL, 0, false);
 	assert_string_equal(buf, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
-	assert_true(api_http_put_head(buf, 431, SIZE_MAX, true) < sizeof(buf));
+	assert_true(api_http_put_head(buf, 431, NULL, SIZE_MAX, true) < sizeof(buf));
 	assert_int_equal(api_http_put_chunk_size(buf, 26), 4);
 	assert_string_equal(buf, "1a\r\n");
 	assert_true(api_http_put_chunked_head(buf) < sizeof(buf));
