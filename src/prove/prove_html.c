@@ -32,6 +32,9 @@ static const struct group {
 	{"credentials", "Credentials",
 		"Credentials stay in the vault. The guest has placeholders that are of no use "
 		"elsewhere."},
+	{"authority", "Authority",
+		"Rules decide about each request to a host, by what the request does. A request "
+		"that needs an approval waits for a person."},
 	{"docker", "Docker",
 		"Docker runs inside the sandbox. The policy applies to all containers, also "
 		"privileged ones."},

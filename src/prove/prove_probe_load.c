@@ -101,7 +101,7 @@ static int check_folders(const char *folder, struct err *err)
 		if (r == 0 && list[i]->d_type == DT_DIR && probe_group_find(list[i]->d_name) < 0)
 			r = err_set(err, -EINVAL,
 				"%s/%s: unknown group: expected files, airlock, kernel, network, "
-				"credentials, docker, host or recovery",
+				"credentials, authority, docker, host or recovery",
 				folder, list[i]->d_name);
 		free(list[i]);
 	}

@@ -64,7 +64,8 @@ static void add_option(struct words *w, const char *name, char *value)
 	add_own(w, value);
 }
 
-/* The rules of this sandbox only; global rules apply to the twin anyway. */
+/* The network rules of this sandbox only; global rules apply to the twin anyway. Its rules about
+ * requests are about hosts that no probe requests. */
 static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 {
 	AUTO_RULES struct rules rules = {0};
@@ -74,7 +75,8 @@ static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 	for (size_t i = 0; r == 0 && i < rules.n; i++) {
 		const struct rule *rule = &rules.rule[i];
 
-		if (!rule->sandbox || strcmp(rule->sandbox, sandbox) != 0 ||
+		if (rule->kind != RULE_NETWORK || !rule->sandbox ||
+			strcmp(rule->sandbox, sandbox) != 0 ||
 			rule_is_over(rule, clock_wall_ms()))
 			continue;
 		if (n++ == PROVE_TWIN_MAX_RULES)

@@ -229,6 +229,10 @@ def test_the_twin_is_like_the_sandbox_and_goes(prove):
     prove.inst.create("demo", prove.inst.work, "--cpus", "3", "-m", "768m", "--allow-network",
                       "allowed.example:443", "--deny-network",
                       "denied.example")
+    # Rules about requests are not for the twin: no option of create takes them.
+    for effect in "allow", "ask":
+        prove.inst.sbx("policy", effect, "http", "allowed.example/v1/**", "--method", "GET",
+                       "--sandbox", "demo", check=0)
     twin_probe(prove)
     prove.probe("files/plain", HEAD + "#: inside\nsaw x\n")
     whole, by = prove.json("demo", check=0)

@@ -235,7 +235,8 @@ def world(twin=True, connect_to=(), rules=(), **kwargs):
                                 ",".join([f"{host}:443=127.0.0.1:{lab.server.port}"
                                           for host in (HOST, MODEL)] + list(connect_to))),
                                ("network.extra-ca", lab.ca.pem),
-                               ("warm.images", "false")):
+                               ("warm.images", "false"),
+                               ("ask.max-hour", "240")):  # the probes of many runs
                 env.sbx("settings", "set", key, value)
             env.sbx("policy", "set-default", "balanced")
             env.sbx("policy", "allow", "network", ",".join([HOST, MODEL, *rules]))

@@ -4,7 +4,8 @@ parser."""
 import dataclasses
 import re
 
-GROUPS = ("files", "airlock", "kernel", "network", "credentials", "docker", "host", "recovery")
+GROUPS = ("files", "airlock", "kernel", "network", "credentials", "authority", "docker", "host",
+          "recovery")
 KEYS = ("title", "tried", "means", "quick", "on", "seconds", "again")
 PARTS = ("before", "inside", "outside")
 MOST_SECONDS = 180

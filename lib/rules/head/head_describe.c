@@ -154,6 +154,9 @@ int head_describe(const struct head *h, const struct pack *pack, struct arena *a
 	if (canon_check_path(h->path) < 0 || canon_check_query(h->query) < 0 ||
 		canon_normal_path(h->path, arena, &ret->path, &ret->odd) < 0)
 		return -EBADMSG;
+	/* Some servers cut each segment there, as they do at the end of "..;". */
+	if (memchr(ret->path.p, ';', ret->path.n))
+		ret->odd |= CANON_ODD_SEMICOLON;
 	describe_http(h, ret);
 	describe_git(h, ret);
 	if (pack)

@@ -28,6 +28,9 @@ static const struct row rows[] = {
 	{"GET", "/v1/%78", NULL,
 		"http:GET git.example.com /v1/x odd=yes\n"
 		"unknown:git git.example.com/ - why=odd-path\n"},
+	{"GET", "/v1;x/y", NULL,
+		"http:GET git.example.com /v1;x/y odd=yes\n"
+		"unknown:git git.example.com/ - why=odd-path\n"},
 	{"GET", "/a/b.git/info/refs", "service=git-upload-pack",
 		"http:GET git.example.com /a/b.git/info/refs query=service=git-upload-pack\n"
 		"git:fetch git.example.com/a/b -\n"},
