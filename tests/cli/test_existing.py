@@ -63,6 +63,7 @@ REFUSED = {
     "disk": (["--disk", "40g"], "has a different disk size"),
     "hide": (["--hide", ".env*"], "does not hide '.env*'"),
     "guard": (["--guard", "strict"], "a different value for the guard"),
+    "label": (["--label", "team=web"], "exists without the label team=web"),
     "guard-except": (["--guard-except", "Makefile"], "does not except 'Makefile' from its guard"),
     "staged": (["--staged"], "is not staged"),
     "template": (["-t", "other"], "was created from the template 'debian'"),
@@ -244,6 +245,13 @@ def updated_exceptions(inst):
     change("--no-guard-except", "b", "--no-guard-except", "a/*.mk", want=[])
 
 
+def updated_labels(inst):
+    inst.sbx("update", "box", "--label", "a=1", "--label", "b=2", check=0)
+    assert get(inst, "box")["labels"] == {"a": "1", "b": "2"}
+    inst.sbx("update", "box", "--rm-label", "a", "--rm-label", "b", check=0)
+    assert get(inst, "box")["labels"] == {}
+
+
 def env_from_file(inst):
     (inst.work / "vars").write_text("FROM=file\n")
     assert inst.sbx("exec", "--env-file", "vars", "box", "sh", "-c", "echo $FROM",
@@ -302,6 +310,7 @@ OTHERS = {
         "accel": updated_accel,
         "guard": update("--guard", "strict", field="guard", value="strict"),
         "guard-except": updated_exceptions, "no-guard-except": updated_exceptions,
+        "label": updated_labels, "rm-label": updated_labels,
     },
     "exec": {
         "interactive": seen("exec", "-i", "box", "cat", input="typed", out="typed"),

@@ -226,6 +226,49 @@ def test_rename_and_update(inst):
     assert get(inst, "other")["cpus"] == 3
 
 
+def names(inst, *filters):
+    words = [w for f in filters for w in ("--filter", f)]
+    return inst.sbx("ls", "-q", *words, check=0).stdout.split()
+
+
+def test_labels_are_set_changed_and_filtered(inst):
+    inst.create("aa", "--label", "team=web", "--label", "note=two words", "--label", "team=api")
+    inst.create("bb", "--label", "team=web")
+    inst.sbx("stop", "--cold", "bb", check=0)
+    assert get(inst, "aa")["labels"] == {"team": "api", "note": "two words"}
+    assert re.search(r"^labels +team=api, note=two words$|^labels +note=two words, team=api$",
+                     inst.sbx("inspect", "aa").stdout, re.M)
+    assert names(inst, "label=team") == ["aa", "bb"] and names(inst, "label=team=web") == ["bb"]
+    assert names(inst, "label=team", "state=running", "agent=shell") == ["aa"]
+    assert names(inst, "label=team=web", "state=running") == names(inst, "agent=claude") == []
+    assert inst.sbx("ls", "--filter", "label=no").stdout == "No sandboxes match\n"
+    p = inst.sbx("update", "aa", "--label", "team=web", "--rm-label", "note", check=0)
+    assert p.stdout == "Sandbox 'aa': labels team=web\n"
+    assert names(inst, "label=team=web") == ["aa", "bb"] and names(inst, "label=note") == []
+    p = inst.sbx("update", "aa", "--rm-label", "team", "--cpus", "3", check=0)
+    assert p.stdout.startswith("Sandbox 'aa': no labels\nSandbox 'aa': 3 CPUs, ")
+    assert get(inst, "aa")["labels"] == {}
+    inst.sbx("daemon", "stop", check=0)
+    assert names(inst, "label=team") == ["bb"]
+
+
+def test_wrong_labels_and_filters_change_nothing(inst):
+    inst.create("demo", "--label", "team=web")
+    for word in ("team", "=x", "te am=x", "team=\033[31m"):
+        said = inst.sbx("update", "demo", "--label", word, check=2).stderr
+        assert "label" in said and "\033" not in said
+        inst.sbx("create", "shell", "--name", "other", "--label", word, check=2)
+    said = inst.sbx("update", "demo", "--rm-label", "none", check=1).stderr
+    assert "sandbox 'demo' has no label 'none'" in said and "try: sbx inspect demo" in said
+    more = [w for n in range(32) for w in ("--label", f"k{n}=v")]
+    assert "at most 32 labels" in inst.sbx("update", "demo", *more, check=2).stderr
+    for word in ("team=web", "state=runing", "label="):
+        assert "invalid --filter" in inst.sbx("ls", "--filter", word, check=2).stderr
+    assert get(inst, "demo")["labels"] == {"team": "web"} and names(inst) == ["demo"]
+    said = inst.sbx("run", "--name", "demo", "--label", "team=api", check=125).stderr
+    assert "try: sbx update demo --label 'team=api'" in said
+
+
 def test_prune(inst):
     for n in ("aa", "bb"):
         inst.create(n)

@@ -66,6 +66,8 @@ def test_defaults_user_folder_and_environment(sandbox):
     assert sandbox.exec("sh", "-c", "id -u; id -g").stdout == f"{uid}\n{gid}\n"
     assert sandbox.exec("pwd").stdout == f"{sandbox.workspace}\n"
     assert sandbox.exec("sh", "-c", "echo $HOME").stdout == "/home/agent\n"
+    assert sandbox.exec("sh", "-c", "echo $SANDBOX_NAME $(hostname) ${#SANDBOX_ID} $WORKSPACE_DIR"
+                        ).stdout == f"{sandbox.name} {sandbox.name} 12 {sandbox.workspace}\n"
     assert sandbox.exec("sudo", "-n", "id", "-u").stdout == "0\n"
 
 

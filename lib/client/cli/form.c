@@ -77,6 +77,7 @@ void form_sandbox(json_t *s)
 	fill_with(s, "mounts", json_array());
 	fill_with(s, "only", json_array());
 	fill_with(s, "guard_except", json_array());
+	fill_with(s, "labels", json_object());
 	no_zero(s, "boot_ms");
 	no_zero(s, "keeper_pid");
 	no_zero(s, "qemu_pid");

@@ -80,6 +80,7 @@ void spec_done(struct spec *spec)
 	mem_free_list(spec->hide, spec->n_hide);
 	mem_free_list(spec->guard_except, spec->n_guard_except);
 	mem_free_list(spec->env, spec->n_env);
+	mem_free_list(spec->labels, spec->n_labels);
 	mem_free_list(spec->ssh.keys, spec->ssh.n_keys);
 	mem_free_list(spec->ssh.env, spec->ssh.n_env);
 	free(spec->ssh.socket);
@@ -122,6 +123,7 @@ void spec_copy(const struct spec *spec, struct spec *ret)
 	ret->hide = copy_list(spec->hide, spec->n_hide);
 	ret->guard_except = copy_list(spec->guard_except, spec->n_guard_except);
 	ret->env = copy_list(spec->env, spec->n_env);
+	ret->labels = copy_list(spec->labels, spec->n_labels);
 	ret->ssh.keys = copy_list(spec->ssh.keys, spec->ssh.n_keys);
 	ret->ssh.env = copy_list(spec->ssh.env, spec->ssh.n_env);
 	ret->ssh.socket = spec->ssh.socket ? xstrdup(spec->ssh.socket) : NULL;
@@ -239,6 +241,7 @@ bool spec_matches(const struct spec *have, const struct spec *wanted)
 	       (!wanted->guard || have->guard == wanted->guard) &&
 	       same_list(have->guard_except, have->n_guard_except, wanted->guard_except,
 		       wanted->n_guard_except) &&
+	       same_list(have->labels, have->n_labels, wanted->labels, wanted->n_labels) &&
 	       same_list(have->env, have->n_env, wanted->env, wanted->n_env);
 }
 

@@ -26,6 +26,9 @@
 #define SPEC_MAX_WORKSPACES 64
 #define SPEC_MAX_HIDE 64
 #define SPEC_MAX_EXCEPT 64
+#define SPEC_MAX_LABELS 32
+#define SPEC_MAX_LABEL_KEY 63
+#define SPEC_MAX_LABEL 127 /* a value */
 #define SPEC_MAX_ENV 256
 #define SPEC_MAX_PATH 4095
 #define SPEC_MAX_GLOB 255
@@ -130,6 +133,8 @@ struct spec {
 	size_t n_guard_except;
 	char **env; /* "NAME=value", sorted */
 	size_t n_env;
+	char **labels; /* "KEY=value", sorted; for the user's own use */
+	size_t n_labels;
 	struct spec_ssh ssh;
 	struct spec_clone clone;
 	struct spec_port *ports;
@@ -153,6 +158,9 @@ int spec_guard_parse(const char *s, enum spec_guard *ret) MUST_CHECK;
 bool spec_is_id(const char *s);
 /* The rule of PROTOCOL.api; err names the violated part. */
 int spec_check_name(const char *name, struct err *err) MUST_CHECK;
+/* KEY=VALUE: KEY begins with a letter or digit and consists of these and ._-/; VALUE is printable
+ * ASCII and may be empty. */
+int spec_check_label(const char *label, struct err *err) MUST_CHECK;
 
 /* JSON text into *ret, which must be all zero; on error it is empty again. Checks types, limits and
  * each single field; name is required. -EINVAL or -E2BIG with a sentence for the user. */

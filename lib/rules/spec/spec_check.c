@@ -148,6 +148,26 @@ static int check_except(const char *glob, struct err *err)
 	}
 }
 
+int spec_check_label(const char *label, struct err *err)
+{
+	size_t n = strcspn(label, "=");
+	const char *value = label + n + (label[n] == '=');
+
+	if (!label[n])
+		return err_set(err, -EINVAL, "invalid label '%.80s': expected KEY=VALUE", label);
+	if (n == 0 || n > SPEC_MAX_LABEL_KEY || !is_alnum(label[0]) ||
+		strspn(label,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") != n)
+		return err_set(err, -EINVAL,
+			"invalid key of the label '%.80s': expected at most %d letters, digits and ._-/, first a letter or digit",
+			label, SPEC_MAX_LABEL_KEY);
+	if (strlen(value) > SPEC_MAX_LABEL || !str_is_printable(value))
+		return err_set(err, -EINVAL,
+			"invalid value of the label '%.*s': expected printable ASCII of at most %d characters",
+			(int)n, label, SPEC_MAX_LABEL);
+	return 0;
+}
+
 static bool is_env_name(const char *s, size_t n)
 {
 	if (n == 0 || isdigit((unsigned char)s[0]))
@@ -318,6 +338,8 @@ int spec_check_given(const struct spec *spec, struct err *err)
 		r = check_hide(spec->hide[i], err);
 	for (size_t i = 0; r == 0 && i < spec->n_guard_except; i++)
 		r = check_except(spec->guard_except[i], err);
+	for (size_t i = 0; r == 0 && i < spec->n_labels; i++)
+		r = spec_check_label(spec->labels[i], err);
 	if (r == 0)
 		r = check_mounts(spec, err);
 	if (r == 0)

@@ -256,27 +256,38 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int get_env(const json_t *v, struct spec *spec, struct err *err)
+static int get_map(
+	const json_t *v, const char *field, size_t max, char ***ret, size_t *ret_n, struct err *err)
 {
 	const char *key;
 	json_t *value;
 
 	if (!json_is_object(v))
-		return err_set(err, -EINVAL, "env must be an object");
-	if (json_object_size(v) > SPEC_MAX_ENV)
-		return err_set(err, -E2BIG, "env has more than %d entries", SPEC_MAX_ENV);
+		return err_set(err, -EINVAL, "%s must be an object", field);
+	if (json_object_size(v) > max)
+		return err_set(err, -E2BIG, "%s has more than %zu entries", field, max);
 	if (json_object_size(v) == 0)
 		return 0;
-	spec->env = xcalloc(json_object_size(v), sizeof(char *));
+	*ret = xcalloc(json_object_size(v), sizeof(char *));
 	json_object_foreach ((json_t *)v, key, value) {
 		if (!json_is_string(value))
-			return err_set(err, -EINVAL, "env %.60s must be a string", key);
+			return err_set(err, -EINVAL, "%s %.60s must be a string", field, key);
 		if (!key[0] || strchr(key, '='))
-			return err_set(err, -EINVAL, "invalid name '%.60s' in env", key);
-		spec->env[spec->n_env++] = xasprintf("%s=%s", key, json_string_value(value));
+			return err_set(err, -EINVAL, "invalid name '%.60s' in %s", key, field);
+		(*ret)[(*ret_n)++] = xasprintf("%s=%s", key, json_string_value(value));
 	}
-	qsort(spec->env, spec->n_env, sizeof(char *), by_text);
+	qsort(*ret, *ret_n, sizeof(char *), by_text);
 	return 0;
+}
+
+static int get_env(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_map(v, "env", SPEC_MAX_ENV, &spec->env, &spec->n_env, err);
+}
+
+static int get_labels(const json_t *v, struct spec *spec, struct err *err)
+{
+	return get_map(v, "labels", SPEC_MAX_LABELS, &spec->labels, &spec->n_labels, err);
 }
 
 #define MEMBER(m) NULL, offsetof(struct spec, m), sizeof(((struct spec *)NULL)->m)
@@ -303,6 +314,7 @@ static const struct spec_field fields[] = {
 	{.name = "guard", .get = get_guard},
 	{.name = "guard_except", .get = get_guard_except},
 	{.name = "env", .get = get_env},
+	{.name = "labels", .get = get_labels},
 	{.name = "ssh_agent", .get = get_ssh},
 	{.name = "clone", .get = get_clone},
 	{.name = "ports", .get = get_ports},
@@ -371,17 +383,17 @@ static json_t *workspaces_to_json(const struct spec_workspace *all, size_t n)
 	return list;
 }
 
-static json_t *env_to_json(const struct spec *spec)
+static json_t *map_to_json(char *const *list, size_t n)
 {
-	json_t *env = json_object();
+	json_t *map = json_object();
 
-	for (size_t i = 0; i < spec->n_env; i++) {
-		size_t n = strcspn(spec->env[i], "=");
-		AUTO_FREE char *name = xstrndup(spec->env[i], n);
+	for (size_t i = 0; i < n; i++) {
+		size_t end = strcspn(list[i], "=");
+		AUTO_FREE char *name = xstrndup(list[i], end);
 
-		json_object_set_new(env, name, json_string(spec->env[i] + n + 1));
+		json_object_set_new(map, name, json_string(list[i] + end + 1));
 	}
-	return env;
+	return map;
 }
 
 static void set_word(json_t *o, const char *field, const char *word)
@@ -451,7 +463,9 @@ json_t *spec_to_json(const struct spec *spec)
 	if (spec->staged)
 		json_object_set_new(o, "staged", json_true());
 	set_number(o, "staged_since", spec->staged_since);
-	json_object_set_new(o, "env", env_to_json(spec));
+	json_object_set_new(o, "env", map_to_json(spec->env, spec->n_env));
+	if (spec->n_labels)
+		json_object_set_new(o, "labels", map_to_json(spec->labels, spec->n_labels));
 	set_ssh(o, &spec->ssh);
 	if (spec->clone.host)
 		json_object_set_new(o, "clone",

@@ -34,7 +34,7 @@ static json_t *make_spec(const json_t *source)
 {
 	static const char *const keys[] = {"agent", "template", "cpus", "memory", "disk", "accel",
 		"idle_timeout", "workspaces", "mounts", "only", "force", "staged", "staged_since",
-		"hide", "guard", "guard_except", "env", "ssh_agent", "clone"};
+		"hide", "guard", "guard_except", "env", "labels", "ssh_agent", "clone"};
 	json_t *body = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {

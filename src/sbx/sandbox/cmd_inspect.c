@@ -8,6 +8,7 @@
 #include "lib/client/cli/form.h"
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
+#include "src/sbx/label/label.h"
 #include "src/sbx/secret/secret.h"
 #include "sandbox.h"
 #include "workspace.h"
@@ -79,6 +80,11 @@ static void print_lists(const json_t *s)
 			api_str(item, "state"), why[0] ? ": " : "", why);
 
 		row_inspect("port", text);
+	}
+	if (json_object_size(json_object_get(s, "labels"))) {
+		AUTO_FREE char *text = label_text(s);
+
+		row_inspect("labels", text);
 	}
 	const json_t *ssh = json_object_get(s, "ssh_agent");
 

@@ -7,10 +7,13 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "lib/client/cli/table.h"
+#include "src/sbx/label/label.h"
 #include "sandbox.h"
 
 static const struct opt_def opts[] = {
 	{'a', "all", NULL, "accepted for compatibility; all sandboxes are always listed"},
+	{0, "filter", "KEY=VALUE",
+		"list only matching sandboxes: label=, state= or agent=", .many = true},
 	{0, "json", NULL, "print JSON"},
 	{'q', "quiet", NULL, "print only the names"},
 	{0},
@@ -69,11 +72,26 @@ static void print_table(const json_t *list)
 	table_print(&t);
 }
 
+/* Only those that match every --filter. */
+static int list_matching(const struct opts *o, json_t **ret, struct problem *p)
+{
+	const struct opt_list *filters = opts_list(o, "filter");
+	int r = label_filter_check(filters, &p->err);
+
+	if (r < 0)
+		return problem_usage(p, r, "ls");
+	r = sandbox_list(ret, p);
+	for (size_t i = r < 0 ? 0 : json_array_size(*ret); i-- > 0;)
+		if (!label_filter_matches(filters, json_array_get(*ret, i)))
+			(void)json_array_remove(*ret, i);
+	return r;
+}
+
 static int run_ls(struct opts *o)
 {
 	AUTO_JSON json_t *list = NULL, *whole = NULL;
 	struct problem p = {0};
-	int r = sandbox_list(&list, &p);
+	int r = list_matching(o, &list, &p);
 	json_t *s;
 	size_t i;
 
@@ -87,6 +105,8 @@ static int run_ls(struct opts *o)
 	} else if (opts_has(o, "quiet")) {
 		json_array_foreach (list, i, s)
 			printf("%s\n", api_str(s, "name"));
+	} else if (json_array_size(list) == 0 && opts_has(o, "filter")) {
+		printf("No sandboxes match\n");
 	} else if (json_array_size(list) == 0) {
 		printf("No sandboxes found. Create one with: sbx create shell . --name demo\n");
 	} else {
@@ -105,9 +125,12 @@ const struct verb verb_ls = {
 		"unresponsive. (tcg) after the status means software emulation, which is not an isolation\n"
 		"boundary. A sandbox that is paused (disk full) continues automatically when the host has\n"
 		"free disk space again. \"2 to review\" means that the sandbox changed two workspace files\n"
-		"that run programs on the host; sbx review SANDBOX --guard shows them.",
-	.examples = "  sbx ls\n  sbx ls --json | jq -r '.sandboxes[] | "
-		    "select(.status==\"running\").name'\n",
+		"that run programs on the host; sbx review SANDBOX --guard shows them.\n\n"
+		"--filter label=KEY, label=KEY=VALUE, state=STATUS and agent=NAME list only the sandboxes\n"
+		"that match all filters.",
+	.examples =
+		"  sbx ls\n  sbx ls --filter label=team=web --filter state=running\n  sbx ls --json | jq -r '.sandboxes[] | "
+		"select(.status==\"running\").name'\n",
 	.opts = opts,
 	.run = run_ls,
 };

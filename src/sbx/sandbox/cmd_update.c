@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/spec/spec.h"
 #include "lib/client/api/sandbox.h"
+#include "src/sbx/label/label.h"
 #include "sandbox.h"
 
 static const struct opt_def opts[] = {
@@ -16,12 +18,19 @@ static const struct opt_def opts[] = {
 	{0, "guard", "LEVEL", "default, strict, report or off; see sbx help review"},
 	{0, "guard-except", "PATH", "file that --guard ignores, for example Makefile", true},
 	{0, "no-guard-except", "PATH", "remove an exception of the guard", true},
+	{0, "label", "KEY=VALUE", "set a label", true},
+	{0, "rm-label", "KEY", "remove a label", true},
 	{0},
 };
 
 static bool changes_except(const struct opts *o)
 {
 	return opts_has(o, "guard-except") || opts_has(o, "no-guard-except");
+}
+
+static bool changes_labels(const struct opts *o)
+{
+	return opts_has(o, "label") || opts_has(o, "rm-label");
 }
 
 static int build_body(const struct opts *o, json_t *body, struct err *err)
@@ -59,9 +68,9 @@ static int build_body(const struct opts *o, json_t *body, struct err *err)
 			"invalid --guard '%s': expected default, strict, report or off", guard);
 	if (guard)
 		(void)json_object_set_new(body, "guard", json_string(guard));
-	if (json_object_size(body) == 0 && !changes_except(o))
+	if (json_object_size(body) == 0 && !changes_except(o) && !changes_labels(o))
 		return err_set(err, -EINVAL,
-			"nothing to change: use --cpus, --memory, --accel, --idle-timeout, --guard or --guard-except");
+			"nothing to change: use --cpus, --memory, --accel, --idle-timeout, --guard, --guard-except or --label");
 	return 0;
 }
 
@@ -76,22 +85,15 @@ static size_t find_text(const json_t *list, const char *text)
 	return i;
 }
 
-/* The API takes the complete list. `generation` makes sure that it is the one that was read. */
-static int set_except(const struct opts *o, json_t *body, struct problem *p)
+static int set_except(const struct opts *o, const json_t *s, json_t *body, struct problem *p)
 {
 	const struct opt_list *more = opts_list(o, "guard-except");
 	const struct opt_list *less = opts_list(o, "no-guard-except");
 	const char *ref = o->args.v[0];
-	AUTO_JSON json_t *s = NULL;
-	json_t *list;
-	int r = sandbox_get(ref, &s, p);
+	json_t *list = json_array();
 
-	if (r < 0)
-		return r;
-	list = json_array();
 	(void)json_object_set_new(body, "guard_except", list);
 	(void)json_array_extend(list, json_object_get(s, "guard_except"));
-	(void)json_object_set_new(body, "generation", json_integer(api_int(s, "generation")));
 	for (size_t i = 0; i < less->n; i++)
 		if (json_array_remove(list, find_text(list, less->v[i])) < 0) {
 			(void)err_set(&p->err, -ENOENT, "sandbox '%s' has no exception '%s'", ref,
@@ -104,12 +106,67 @@ static int set_except(const struct opts *o, json_t *body, struct problem *p)
 	return 0;
 }
 
+static int set_labels(const struct opts *o, const json_t *s, json_t *body, struct problem *p)
+{
+	const struct opt_list *less = opts_list(o, "rm-label");
+	const char *ref = o->args.v[0];
+	json_t *labels = json_object();
+	int r;
+
+	(void)json_object_set_new(body, "labels", labels);
+	(void)json_object_update(labels, json_object_get(s, "labels"));
+	for (size_t i = 0; i < less->n; i++)
+		if (json_object_del(labels, less->v[i]) < 0) {
+			(void)err_set(&p->err, -ENOENT, "sandbox '%s' has no label '%s'", ref,
+				less->v[i]);
+			return problem_hint(p, -ENOENT, "sbx inspect %s", ref);
+		}
+	r = label_set(opts_list(o, "label"), labels, &p->err);
+	return r < 0 ? problem_usage(p, r, "update") : 0;
+}
+
+/* The API takes complete lists. `generation` makes sure that they are the ones that were read. */
+static int set_lists(const struct opts *o, json_t *body, struct problem *p)
+{
+	AUTO_JSON json_t *s = NULL;
+	int r = sandbox_get(o->args.v[0], &s, p);
+
+	if (r < 0)
+		return r;
+	(void)json_object_set_new(body, "generation", json_integer(api_int(s, "generation")));
+	if (changes_except(o))
+		r = set_except(o, s, body, p);
+	if (r == 0 && changes_labels(o))
+		r = set_labels(o, s, body, p);
+	return r;
+}
+
+static void print_labels(const json_t *s)
+{
+	AUTO_FREE char *text = label_text(s);
+
+	printf("Sandbox '%s': %s%s\n", api_str(s, "name"), text[0] ? "labels " : "no labels", text);
+}
+
+static void print_resources(const struct opts *o, const json_t *s)
+{
+	bool is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
+	char size[32];
+
+	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
+	printf("Sandbox '%s': %lld CPUs, %s%s%s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
+		opts_has(o, "guard") ? ", guard " : "",
+		opts_has(o, "guard") ? api_str(s, "guard") : "",
+		is_down ? "" : ", applied at the next start");
+	if (!is_down)
+		printf("Restart it with: sbx restart %s\n", api_str(s, "name"));
+}
+
 static int run_update(struct opts *o)
 {
 	AUTO_JSON json_t *body = json_object(), *s = NULL;
 	struct problem p = {0};
-	char size[32];
-	bool is_down;
+	bool resources;
 	int r = build_body(o, body, &p.err);
 
 	if (r < 0) {
@@ -117,20 +174,17 @@ static int run_update(struct opts *o)
 		ui_hint("sbx help update");
 		return EXIT_USAGE;
 	}
-	if (changes_except(o))
-		r = set_except(o, body, &p);
+	resources = json_object_size(body) > 0 || changes_except(o);
+	if (changes_except(o) || changes_labels(o))
+		r = set_lists(o, body, &p);
 	if (r == 0)
 		r = sandbox_call("PATCH", o->args.v[0], "", body, API_TIMEOUT_MS, &s, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	str_from_size((uint64_t)api_int(s, "memory"), size, sizeof(size));
-	is_down = sandbox_is(s, "stopped") || sandbox_is(s, "suspended");
-	printf("Sandbox '%s': %lld CPUs, %s%s%s%s\n", api_str(s, "name"), api_int(s, "cpus"), size,
-		opts_has(o, "guard") ? ", guard " : "",
-		opts_has(o, "guard") ? api_str(s, "guard") : "",
-		is_down ? "" : ", applied at the next start");
-	if (!is_down)
-		printf("Restart it with: sbx restart %s\n", api_str(s, "name"));
+	if (changes_labels(o))
+		print_labels(s);
+	if (resources)
+		print_resources(o, s);
 	return EXIT_OK;
 }
 
@@ -138,12 +192,14 @@ const struct verb verb_update = {
 	.name = "update",
 	.group = "sandboxes",
 	.args = "SANDBOX",
-	.summary = "change the resources of a sandbox",
+	.summary = "change the resources or labels of a sandbox",
 	.about =
-		"Changes the CPUs, memory, idle timeout, accelerator or guard of a sandbox. Changes apply\n"
-		"at the next start. CPUs, memory and accelerator of a suspended sandbox cannot be changed.",
+		"Changes the CPUs, memory, idle timeout, accelerator, guard or labels of a sandbox. Labels\n"
+		"change immediately, everything else at the next start. CPUs, memory and accelerator of a\n"
+		"suspended sandbox cannot be changed.",
 	.examples = "  sbx update demo --cpus 4 --memory 8g\n"
-		    "  sbx update demo --guard-except .envrc\n",
+		    "  sbx update demo --guard-except .envrc\n"
+		    "  sbx update demo --label team=web --rm-label old\n",
 	.opts = opts,
 	.min = 1,
 	.max = 1,

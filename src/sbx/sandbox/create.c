@@ -16,6 +16,7 @@
 #include "lib/client/api/accel.h"
 #include "src/sbx/session/session.h"
 #include "src/sbx/audit/audit.h"
+#include "src/sbx/label/label.h"
 #include "overlap.h"
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
@@ -188,6 +189,17 @@ static int set_name(const struct opts *o, struct creation *c, const char *agent,
 	(void)json_object_set_new(c->body, "name", json_string(name));
 	c->name = api_str(c->body, "name");
 	return 0;
+}
+
+/* Without an option the field is absent, as for sandboxes that have none. */
+static int set_labels(const struct opts *o, json_t *body, struct err *err)
+{
+	json_t *labels = json_object();
+
+	if (opts_has(o, "label"))
+		(void)json_object_set(body, "labels", labels);
+	json_decref(labels);
+	return label_set(opts_list(o, "label"), json_object_get(body, "labels"), err);
 }
 
 static int set_words(const struct opts *o, const struct agent *a, json_t *body, struct err *err)
@@ -363,6 +375,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		r = set_env(o, a, ret->body, p);
 	if (r == 0)
 		r = set_words(o, a, ret->body, &p->err);
+	if (r == 0)
+		r = set_labels(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_guard(o, ret->body, &p->err);
 	if (r == 0)

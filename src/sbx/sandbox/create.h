@@ -21,6 +21,7 @@
 #define CREATE_OPTS                                                                            \
 	{0, "name", "NAME", "name of the sandbox (default: AGENT-DIRECTORY)"},                 \
 		{'t', "template", "NAME", "template to use (default: the agent's)"},           \
+		{0, "label", "KEY=VALUE", "label for sbx ls --filter", .many = true},          \
 		{0, "cpus", "N", "number of virtual CPUs (setting vm.cpus)",                   \
 			.heading = "options of the machine"},                                  \
 		{'m', "memory", "SIZE", "memory size, for example 2g (setting vm.memory)"},    \

@@ -36,6 +36,7 @@ static const struct row {
 	{"hide", SAME, "hide", "hidden files"},
 	{"guard", UPDATE, "guard", "the guard"},
 	{"guard-except", SAME, "guard_except", "exceptions of the guard"},
+	{"label", UPDATE, "labels", "labels"},
 	{"env", SESSION},
 	{"env-file", SESSION},
 	{"accel", SESSION},
@@ -237,11 +238,34 @@ static int check_same(const struct opts *o, const struct row *row, const json_t 
 	return hint_another(o, there, p, text);
 }
 
+/* The sandbox may have more labels. */
+static int check_labels(const json_t *want, const json_t *there, struct problem *p)
+{
+	const json_t *has = json_object_get(there, "labels");
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (json_object_get(want, "labels"), key, value) {
+		AUTO_FREE char *label = xasprintf("%s=%s", key, json_string_value(value));
+		AUTO_FREE char *word = policy_shell_word(label);
+
+		if (json_equal(json_object_get(has, key), value))
+			continue;
+		(void)err_set(&p->err, -EEXIST, "sandbox '%s' already exists without the label %s",
+			api_str(there, "name"), label);
+		return problem_hint(
+			p, -EEXIST, "sbx update %s --label %s", api_str(there, "name"), word);
+	}
+	return 0;
+}
+
 static int check_update(const struct opts *o, const struct row *row, const json_t *want,
 	const json_t *there, struct problem *p)
 {
 	AUTO_FREE char *value = policy_shell_word(opts_value(o, row->option));
 
+	if (strcmp(row->field, "labels") == 0)
+		return check_labels(want, there, p);
 	if (api_int(want, row->field) == api_int(there, row->field) &&
 		strcmp(api_str(want, row->field), api_str(there, row->field)) == 0)
 		return 0;

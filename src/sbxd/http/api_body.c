@@ -66,7 +66,7 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	uint64_t *ret_generation, struct err *err)
 {
 	static const char *const allowed[] = {"name", "cpus", "memory", "accel", "idle_timeout",
-		"guard", "guard_except", "ports", "generation", NULL};
+		"guard", "guard_except", "labels", "ports", "generation", NULL};
 	AUTO_FREE char *text = NULL;
 	json_auto_t *o = NULL, *whole = NULL;
 	int r = api_body_load(body, allowed, &o, err);

@@ -80,7 +80,7 @@ static void a_sandbox_has_all_keys_and_no_zero_that_means_none(void **state)
 	form_sandbox(j);
 	check_json(j, "{\"boot_ms\":null,\"disk\":null,\"force\":true,\"guard_except\":[],"
 		      "\"idle_timeout\":null,"
-		      "\"keeper_pid\":7,\"mounts\":[],\"only\":[],\"ports\":[{\"ephemeral\":false,"
+		      "\"keeper_pid\":7,\"labels\":{},\"mounts\":[],\"only\":[],\"ports\":[{\"ephemeral\":false,"
 		      "\"host_port\":null,\"reason\":null}],\"qemu_pid\":null,\"ssh_agent\":null,"
 		      "\"staged\":false,\"staged_since\":null,"
 		      "\"suspended_at\":null,\"suspended_bytes\":null,\"template_id\":null}");

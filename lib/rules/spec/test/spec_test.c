@@ -199,6 +199,44 @@ static void the_guard_survives(void **state)
 	open.n_guard_except++;
 }
 
+static void labels_survive(void **state)
+{
+	static const char json[] =
+		"{\"name\":\"ab\",\"accel\":\"auto\",\"workspaces\":[],\"hide\":[],\"env\":{},"
+		"\"labels\":{\"a/b\":\"\",\"team\":\"x y\"}}";
+	AUTO_SPEC struct spec a = {0}, b = {0};
+
+	read_and_copy(json, &a, &b);
+	b.n_labels--;
+	assert_false(spec_matches(&a, &b));
+	b.n_labels++;
+}
+
+static void wrong_labels_are_refused(void **state)
+{
+	static const struct {
+		const char *labels, *says;
+	} rows[] = {
+		{"[]", "labels must be an object"},
+		{"{\"a\":1}", "labels a must be a string"},
+		{"{\"\":\"x\"}", "invalid name '' in labels"},
+		{"{\"a=b\":\"x\"}", "invalid name 'a=b' in labels"},
+		{"{\"-a\":\"x\"}", "invalid key of the label '-a=x'"},
+		{"{\"a b\":\"x\"}", "invalid key of the label"},
+		{"{\"a\":\"\\u001b[0m\"}", "invalid value of the label 'a'"},
+		{"{\"a\":\"\\u00e4\"}", "invalid value of the label 'a'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		AUTO_FREE char *json = xasprintf("{\"name\":\"ab\",\"labels\":%s}", rows[i].labels);
+		AUTO_SPEC struct spec s = {0};
+		struct err err = {0};
+
+		assert_int_equal(decode(json, &s, &err), -EINVAL);
+		assert_non_null(strstr(err.text, rows[i].says));
+	}
+}
+
 /* Specs of earlier versions have no field: nothing is denied, changes are listed. */
 static void a_spec_without_a_guard_reports(void **state)
 {
@@ -482,6 +520,8 @@ int main(void)
 		cmocka_unit_test(ids_are_twelve_hex_digits),
 		cmocka_unit_test(a_full_spec_survives_the_round),
 		cmocka_unit_test(the_guard_survives),
+		cmocka_unit_test(labels_survive),
+		cmocka_unit_test(wrong_labels_are_refused),
 		cmocka_unit_test(a_spec_without_a_guard_reports),
 		cmocka_unit_test(a_wrong_guard_is_refused),
 		cmocka_unit_test(staged_survives),

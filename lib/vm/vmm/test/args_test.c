@@ -198,6 +198,17 @@ static size_t count_layers(const char *json, const char *name)
 	return n;
 }
 
+/* A balloon that QEMU never inflates: the guest reports pages that it does not use. */
+static void unused_memory_is_returned(void **state)
+{
+	struct vmm_config c = whole();
+	struct args a;
+
+	assert_int_equal(args_build(&a, &c, 30, NULL), 0);
+	assert_true(mentions(&a, "free-page-reporting=on"));
+	args_done(&a);
+}
+
 static void disks_are_chains(void **state)
 {
 	struct vmm_config c = whole();
@@ -295,6 +306,7 @@ int main(void)
 		cmocka_unit_test(descriptors_have_fixed_places),
 		cmocka_unit_test(a_restored_machine_gets_the_stub_of_its_kernel),
 		cmocka_unit_test(threads_of_emulation),
+		cmocka_unit_test(unused_memory_is_returned),
 		cmocka_unit_test(disks_are_chains),
 		cmocka_unit_test(emulated_processor),
 		cmocka_unit_test(kernel_command_line),
