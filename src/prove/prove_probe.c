@@ -14,9 +14,8 @@
 #include "lib/base/str.h"
 #include "prove_clean.h"
 
-const char *const probe_groups[] = {
-	"files", "airlock", "kernel", "network", "credentials", "authority", "docker", "host",
-	"recovery", NULL};
+const char *const probe_groups[] = {"files", "airlock", "kernel", "network", "credentials",
+	"authority", "docker", "host", "recovery", NULL};
 static_assert(ARRAY_LEN(probe_groups) == PROBE_N_GROUPS + 1, "one name a group");
 const char *const probe_part_words[] = {"before", "inside", "outside"};
 

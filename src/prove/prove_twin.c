@@ -76,8 +76,7 @@ static int add_rules(struct words *w, const char *sandbox, struct problem *p)
 		const struct rule *rule = &rules.rule[i];
 
 		if (rule->kind != RULE_NETWORK || !rule->sandbox ||
-			strcmp(rule->sandbox, sandbox) != 0 ||
-			rule_is_over(rule, clock_wall_ms()))
+			strcmp(rule->sandbox, sandbox) != 0 || rule_is_over(rule, clock_wall_ms()))
 			continue;
 		if (n++ == PROVE_TWIN_MAX_RULES)
 			return err_set(&p->err, -E2BIG, "sandbox '%s' has more than %d rules",

@@ -78,12 +78,13 @@ static void a_sandbox_has_all_keys_and_no_zero_that_means_none(void **state)
 		"qemu_pid", 0, "force", 1, "ports", "host_port", 0);
 
 	form_sandbox(j);
-	check_json(j, "{\"boot_ms\":null,\"disk\":null,\"force\":true,\"guard_except\":[],"
-		      "\"idle_timeout\":null,"
-		      "\"keeper_pid\":7,\"labels\":{},\"mounts\":[],\"only\":[],\"ports\":[{\"ephemeral\":false,"
-		      "\"host_port\":null,\"reason\":null}],\"qemu_pid\":null,\"ssh_agent\":null,"
-		      "\"staged\":false,\"staged_since\":null,"
-		      "\"suspended_at\":null,\"suspended_bytes\":null,\"template_id\":null}");
+	check_json(j,
+		"{\"boot_ms\":null,\"disk\":null,\"force\":true,\"guard_except\":[],"
+		"\"idle_timeout\":null,"
+		"\"keeper_pid\":7,\"labels\":{},\"mounts\":[],\"only\":[],\"ports\":[{\"ephemeral\":false,"
+		"\"host_port\":null,\"reason\":null}],\"qemu_pid\":null,\"ssh_agent\":null,"
+		"\"staged\":false,\"staged_since\":null,"
+		"\"suspended_at\":null,\"suspended_bytes\":null,\"template_id\":null}");
 }
 
 int main(void)
