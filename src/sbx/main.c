@@ -19,6 +19,7 @@
 #include "src/sbx/session/session.h"
 #include "src/sbx/stage/stage.h"
 #include "src/sbx/template/template.h"
+#include "src/sbx/top/top.h"
 #include "completion.h"
 
 const struct verb *const verb_table[] = {
@@ -27,6 +28,7 @@ const struct verb *const verb_table[] = {
 	&verb_exec,
 	&verb_attach,
 	&verb_ls,
+	&verb_stats,
 	&verb_inspect,
 	&verb_start,
 	&verb_restart,

@@ -35,7 +35,8 @@ WHOLE = {
     "prove": ["demo"], "review": ["demo", "--guard"], "secret ls": [], "secret services": [],
     "secret status": [],
     "secret scan": ["--sandbox", "other"],
-    "settings list": [], "template ls": [], "template inspect": ["debian"], "version": [],
+    "settings list": [], "stats": ["--all", "--no-stream"],
+    "template ls": [], "template inspect": ["debian"], "version": [],
     "prune": ["--dry-run"],
 }
 LINES = {"audit show": [], "audit export": []}  # records as they are in the log

@@ -257,7 +257,15 @@ class Keeper:
                              0) + text("tcg") + text(why)
                  + struct.pack("<BBB", 0, 0,
                                os.path.exists(os.path.join(self.sandbox, "paused")))
-                 + text(self.cold_why))
+                 + text(self.cold_why) + struct.pack("<QQ", *self.net()))
+
+    def net(self):
+        """Bytes sent and received: the numbers in the file `net`."""
+        try:
+            with open(os.path.join(self.sandbox, "net")) as f:
+                return [int(word) for word in f.read().split()]
+        except FileNotFoundError:
+            return [0, 0]
 
     def freeze(self, ident, label, memory):
         """Makes the next layers; MODE full: there are too many. The memory is not complete."""

@@ -68,6 +68,8 @@ static const struct field state_fields[] = {
 	FIELD_BOOL(keeper_state, suspended),
 	FIELD_BOOL(keeper_state, paused),
 	FIELD_STR(keeper_state, cold_why),
+	FIELD_NUMBER(keeper_state, net_up),
+	FIELD_NUMBER(keeper_state, net_down),
 	{0},
 };
 

@@ -97,8 +97,9 @@ struct keeper_state {
 	uint32_t sessions; /* open streams */
 	uint32_t boot_ms;  /* start to ready, 0 before */
 	uint32_t qemu_pid;
-	bool paused;  /* the host's disk is full */
-	bool stalled; /* qemu is stopped by a signal, or the guest does not answer */
+	uint64_t net_up, net_down; /* bytes to and from servers, of exchanges that have ended */
+	bool paused;		   /* the host's disk is full */
+	bool stalled;		   /* qemu is stopped by a signal, or the guest does not answer */
 	char accel[8];
 	char cold_why[128];	    /* why it booted without a snapshot; "" else */
 	char text[KEEPER_MAX_TEXT]; /* what is being done, or why it ended */

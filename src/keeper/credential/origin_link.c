@@ -518,6 +518,8 @@ static int on_closed(struct keeper *k, struct origin *o, const struct ipc_msg *m
 
 	if (r < 0 || !ex)
 		return err_set(err, -EBADMSG, "closed what is not open");
+	k->state.net_up += up;
+	k->state.net_down += down;
 	record_end(k, o, ex, "closed without a result");
 	drop_exchange(o, ex);
 	o->used_ms = clock_mono_ms();

@@ -426,6 +426,8 @@ int net_on_closed(struct keeper *k, const struct ipc_msg *msg)
 		return -EBADMSG;
 	trace_line(TRACE_NET, "exchange=%u closed, %llu bytes sent, %llu received", msg->id,
 		(unsigned long long)up, (unsigned long long)down);
+	k->state.net_up += up;
+	k->state.net_down += down;
 	exchanges_remove(k->net, msg->id);
 	k->net->last_ms = clock_mono_ms();
 	return 0;

@@ -37,14 +37,16 @@ static void add_running(json_t *o, const struct keeper *k)
 	json_object_set_new(o, "cold_why", api_text(k->state.cold_why));
 	json_object_set_new(o, "keeper_pid", json_number((uint64_t)k->pid));
 	json_object_set_new(o, "qemu_pid", json_number(k->state.qemu_pid));
+	json_object_set_new(o, "net_sent", json_number(MIN(k->state.net_up, INT64_MAX)));
+	json_object_set_new(o, "net_received", json_number(MIN(k->state.net_down, INT64_MAX)));
 	if (k->state.accel[0])
 		json_object_set_new(o, "accel", api_text(k->state.accel));
 }
 
 static void add_stopped(json_t *o, const struct store_row *row)
 {
-	static const char *const zero[] = {
-		"progress", "sessions", "boot_ms", "keeper_pid", "qemu_pid"};
+	static const char *const zero[] = {"progress", "sessions", "boot_ms", "keeper_pid",
+		"qemu_pid", "net_sent", "net_received"};
 
 	json_object_set_new(o, "detail", api_text(row->last_error));
 	json_object_set_new(o, "start", json_string(""));

@@ -69,7 +69,9 @@ static void state_message(void **state)
 				    .how = KEEPER_HOW_WARM,
 				    .suspended = true,
 				    .paused = true,
-				    .cold_why = "why"},
+				    .cold_why = "why",
+				    .net_up = UINT64_C(1) << 40,
+				    .net_down = UINT64_MAX},
 			    out;
 
 	assert_int_equal(keeper_send_state(pair[0], 5, &in), 0);
@@ -86,7 +88,8 @@ static void state_message(void **state)
 	assert_true(out.suspended);
 	assert_true(out.paused);
 	assert_string_equal(out.cold_why, "why");
-	for (size_t at = msg.n - 8; at < msg.n - 5; at++) { /* how, suspended, paused */
+	assert_true(out.net_up == in.net_up && out.net_down == in.net_down);
+	for (size_t at = msg.n - 24; at < msg.n - 21; at++) { /* how, suspended, paused */
 		uint8_t was = msg.body[at];
 
 		msg.body[at] = KEEPER_N_HOWS;
