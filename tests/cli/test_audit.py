@@ -40,8 +40,9 @@ class Logs:
 
     def event(self, id=A, name="demo", kind="decision", verdict="-", action="-", type="-", host="-",
               port=0, path="-",
-              rule="-", reason="-", count=0, op="-"):
-        self.say(id, name, kind, verdict, action, type, host, port, path, rule, reason, count, op)
+              rule="-", reason="-", count=0, op="-", effects="-", hold="-", where="-"):
+        self.say(id, name, kind, verdict, action, type, host, port, path, rule, reason, count, op,
+                 effects, hold, where)
 
     def deny(self, host="evil.example", **more):
         self.event(**{"verdict": "deny", "type": "https", "host": host, "port": 443,
@@ -181,6 +182,24 @@ def test_show_is_one_line_for_each_record(bare, logs):
     assert raw == logs.segment().read_text()
     assert "since then" in bare.sbx("audit", "show", "--since", "2100-01-01T00:00:00Z",
                                     check=0).stdout
+
+
+def test_show_names_effects_the_approval_and_where_the_rule_is(bare, logs):
+    logs.allow(op="POST /x", effects="http:POST good.example /x", hold="K7QD", where="policy 3")
+    logs.event(kind="approval", action="once", effects="http:POST good.example /x", hold="K7QD",
+               rule="ask http good.example/**", reason="uid 1000 api")
+    lines = bare.sbx("audit", "show", check=0).stdout.splitlines()
+    assert lines[1].endswith(
+        " POST /x K7QD does http:POST good.example /x rule local:17 (policy 3)")
+    assert " approval once K7QD does http:POST good.example /x sha256 " in lines[2]
+    assert lines[2].endswith(" rule ask http good.example/**: uid 1000 api")
+    record = json.loads(bare.sbx("policy", "log", "--json", check=0).stdout)["allowed_hosts"][0]
+    assert record["rule"] == "local:17"
+    record = json.loads(bare.sbx("audit", "show", "--json").stdout.splitlines()[1])
+    assert (record["effects"], record["hold"], record["from"]) == (
+        "http:POST good.example /x", "K7QD", "policy 3")
+    logs.finish()
+    assert " OK" in bare.sbx("audit", "verify", check=0).stdout
 
 
 def test_the_guests_words_do_nothing_to_a_terminal(bare, logs):

@@ -59,7 +59,7 @@ HOLES += [
     Hole("refusal-without-rule", "lib/wire/http/deny.c",
          '\t\twr_printf(wr, "\\n  allowed: ");\n', '\t\twr_printf(wr, "\\n  ");\n'),
     Hole("log-without-request", "lib/rules/gate/gate.c",
-         "\tev.op = slice_from_str(op);\n", "\tev.op = slice_from_str(allowed ? \"\" : op);\n"),
+         "\tev.op = slice_from_str(op);\n", "\tev.op = slice_from_str(j->allowed ? \"\" : op);\n"),
     Hole("hold-asks-nobody", "lib/rules/gate/gate_head.c",
          "\tif (d.answer == HEAD_HELD && !g->is_approved) {\n",
          "\tif (d.answer == HEAD_HELD && !g->is_approved && !ask->port) {\n"),

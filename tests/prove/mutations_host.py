@@ -223,6 +223,6 @@ MUTATIONS += [
          ("host/command-lines",)),
 ]
 MUTATIONS += [hole("unrecorded", "lib/rules/gate/gate.c",
-                   "\tr = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);\n",
+                   "\tr = record_gate(g, ask, path, &j, &err);\n",
                    '\tr = str_starts(ask->host, "record-") ? 0 : record_gate(g, ask, path, '
-                   'j.allowed, j.rule, j.reason, &err);\n', ("host/audit-records",))]
+                   '&j, &err);\n', ("host/audit-records",))]

@@ -200,10 +200,19 @@ static bool is_bounded(enum audit_kind kind)
 	       kind != AUDIT_KIND_WORKER_VIOLATION;
 }
 
-/* The record and, in the same write, the head that is due after it. */
-static int put_event(struct audit *a, const struct audit_event *ev, struct err *err)
+/* In a log that an older sbx began. Its last record is a head then: no head is due. */
+static int seal_format(struct audit *a, struct audit_tip *tip, struct wr *wr)
 {
-	UNINITIALIZED uint8_t buf[2 * AUDIT_MAX_RECORD];
+	struct audit_record rec = {.ev.kind = AUDIT_KIND_FORMAT, .version = AUDIT_FORMAT};
+
+	return a->format < AUDIT_FORMAT ? audit_seal(a, &rec, tip, wr) : 0;
+}
+
+/* The record and, in the same write, the head that is due after it. */
+static int put_event(
+	struct audit *a, const struct audit_event *ev, uint64_t *ret_seq, struct err *err)
+{
+	UNINITIALIZED uint8_t buf[3 * AUDIT_MAX_RECORD];
 	struct wr wr = wr_init(buf, sizeof(buf));
 	UNINITIALIZED struct audit_record rec;
 	struct audit_tip tip = a->tip;
@@ -212,7 +221,11 @@ static int put_event(struct audit *a, const struct audit_event *ev, struct err *
 	memset(&rec, 0, offsetof(struct audit_record, text));
 	rec.ev = *ev;
 	audit_record_trim(&rec);
-	r = audit_seal(a, &rec, &tip, &wr);
+	r = seal_format(a, &tip, &wr);
+	if (ret_seq)
+		*ret_seq = tip.next_seq;
+	if (r == 0)
+		r = audit_seal(a, &rec, &tip, &wr);
 	if (r == 0 && is_head_due(a, &tip))
 		r = audit_seal_head(a, &tip, &wr);
 	if (r < 0)
@@ -220,7 +233,10 @@ static int put_event(struct audit *a, const struct audit_event *ev, struct err *
 	r = audit_room_take(a, wr.n);
 	if (r < 0 && is_bounded(ev->kind))
 		return err_errno(err, r, "cannot write the audit log of %s", a->sandbox);
-	return audit_put(a, slice_of(buf, wr.n), &tip, err);
+	r = audit_put(a, slice_of(buf, wr.n), &tip, err);
+	if (r == 0)
+		a->format = AUDIT_FORMAT;
+	return r;
 }
 
 /* The reader of the log must see that from here on refusals are missing. */
@@ -236,7 +252,7 @@ static void say_full(struct audit *a, const char *size)
 		"the log has reached audit.max-size (%s): further requests are denied without a record",
 		size);
 	ev.reason = slice_from_str(why);
-	a->is_full_said = put_event(a, &ev, NULL) == 0;
+	a->is_full_said = put_event(a, &ev, NULL, NULL) == 0;
 }
 
 static int refuse_full(struct audit *a, struct err *err)
@@ -285,9 +301,7 @@ int audit_append(struct audit *a, const struct audit_event *ev, uint64_t *ret_se
 		r = 0;
 	if (r < 0)
 		return r;
-	if (ret_seq)
-		*ret_seq = a->tip.next_seq;
-	r = put_event(a, ev, err);
+	r = put_event(a, ev, ret_seq, err);
 	if (r < 0)
 		return r;
 	/* The record was written, so this is not its failure; the next append stops here. */

@@ -27,6 +27,7 @@ static const struct {
 	[AUDIT_BAD_CUT] = {"cut", "has a pruning record that this key did not sign for this log"},
 	[AUDIT_OLD_CUT] = {"cut-rollback",
 		"begins before the last pruning that the log of sbxd records: the log was rolled back"},
+	[AUDIT_BAD_FORMAT] = {"format", "is not in the format of its log"},
 };
 static_assert(ARRAY_LEN(bad_names) == AUDIT_N_BAD, "one text per fault");
 
@@ -178,6 +179,22 @@ static enum audit_bad check_place(struct audit_chain *c, const struct audit_reco
 	return check_begin(c, rec);
 }
 
+/* OPEN begins with any format, SEGMENT has that of the log or a later one, FORMAT a later one. */
+static enum audit_bad check_format(const struct audit_chain *c)
+{
+	const struct audit_record *rec = &c->rec;
+	unsigned version = rec->version ? (unsigned)rec->version : 1;
+	bool good = audit_record_format(rec) <= c->format;
+
+	if (rec->ev.kind == AUDIT_KIND_OPEN)
+		good = true;
+	else if (rec->ev.kind == AUDIT_KIND_SEGMENT)
+		good = version >= c->format && rec->version != 1;
+	else if (rec->ev.kind == AUDIT_KIND_FORMAT)
+		good = version > c->format;
+	return good ? AUDIT_OK : AUDIT_BAD_FORMAT;
+}
+
 static enum audit_bad check_head(struct audit_chain *c, struct slice line)
 {
 	const struct audit_record *rec = &c->rec;
@@ -205,6 +222,8 @@ static enum audit_bad check_line(struct audit_chain *c, struct slice line)
 	if (bad == AUDIT_OK && (rec->ev.kind <= AUDIT_KIND_HEAD))
 		bad = check_log(c, rec);
 	if (bad == AUDIT_OK)
+		bad = check_format(c);
+	if (bad == AUDIT_OK)
 		bad = check_head(c, line);
 	if (bad == AUDIT_OK && c->has_kept && rec->seq == c->kept_seq &&
 		memcmp(rec->hash, c->kept_hash, sizeof(c->kept_hash)) != 0)
@@ -221,6 +240,8 @@ static void accept_chain(struct audit_chain *c, size_t n)
 	c->next_seq = rec->seq + 1;
 	c->offset += n;
 	c->is_begun = true;
+	if (rec->version || rec->ev.kind == AUDIT_KIND_SEGMENT)
+		c->format = rec->version ? (unsigned)rec->version : 1;
 	c->is_first = false;
 	rep->segment = c->segment;
 	rep->seq = rec->seq;

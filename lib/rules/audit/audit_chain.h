@@ -6,7 +6,8 @@
  *          audit_chain_segment begins the next one, audit_chain_end checks that the end is
  *          complete. The first fault is in the report, and all later calls return -EBADMSG. Each
  *          good record goes to the callback and does not depend on later ones, so a follower can
- *          continue without end.
+ *          continue without end. A log begins in the format of its first record (or segment) and
+ *          may change to a later one, never back: fields of format 2 in a log of format 1 are bad.
  * Trust    Parses untrusted input; no I/O. Trusts the public key and the kept head that the caller
  *          passes.
  * Owns     A hash context; audit_chain_done frees it. One line is kept when it came in pieces.
@@ -38,6 +39,7 @@ enum audit_bad {
 	AUDIT_TORN_TAIL,     /* the last line has no end */
 	AUDIT_BAD_CUT,	     /* the cut is not one of this log by this key */
 	AUDIT_OLD_CUT,	     /* the log begins before a cut that is known */
+	AUDIT_BAD_FORMAT,    /* of a later format than its log, or a change to an earlier one */
 	AUDIT_N_BAD,
 };
 
@@ -92,6 +94,7 @@ struct audit_chain {
 	uint8_t log[AUDIT_LOG_LEN], last[AUDIT_HASH_LEN];
 	uint64_t next_seq, segment, offset; /* offset: after the last good record */
 	uint64_t since_head;
+	unsigned format;	 /* of the last record; 0: not known yet */
 	bool is_begun, is_first; /* a record was seen; the next is the first of its segment */
 	bool has_kept, is_cut_bad;
 	uint64_t kept_seq;

@@ -25,6 +25,7 @@ struct audit {
 	uint64_t room, allocated; /* allocated: where the blocks of this segment end */
 	bool has_spare;
 	uint8_t log[AUDIT_LOG_LEN];
+	unsigned format; /* a log of an older sbx changes to AUDIT_FORMAT with the next event */
 	struct audit_tip tip;
 	uint64_t segment, size; /* size: of what is good */
 	uint64_t used;		/* by all files of the log, this one too */

@@ -52,9 +52,8 @@ static int put_first(struct audit *a, uint64_t number, struct err *err)
 	struct audit_tip tip = a->tip;
 	int r;
 
-	if (number == 1)
-		rec.version = AUDIT_FORMAT;
-	else
+	rec.version = AUDIT_FORMAT;
+	if (number != 1)
 		rec.segment = number;
 	memcpy(rec.key, audit_key_pub(a->key)->b, sizeof(rec.key));
 	r = audit_seal(a, &rec, &tip, &wr);
@@ -91,6 +90,7 @@ int audit_begin_segment(struct audit *a, uint64_t number, struct err *err)
 		audit_room_give_back(a, old, size);
 	fd_close(&old);
 	a->segment = number;
+	a->format = AUDIT_FORMAT;
 	return 0;
 }
 
@@ -212,6 +212,7 @@ static void take_tip(struct audit *a, const struct audit_chain *c)
 	memcpy(a->tip.last, c->last, sizeof(a->tip.last));
 	a->tip.n_unsigned = (unsigned)c->report.n_unsigned;
 	memcpy(a->log, c->log, sizeof(a->log));
+	a->format = c->format;
 	a->unsigned_since_ms = clock_mono_ms();
 }
 

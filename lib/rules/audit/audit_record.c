@@ -10,7 +10,9 @@
 #define BIT(kind) (UINT32_C(1) << AUDIT_KIND_##kind)
 #define ALL ((UINT32_C(1) << AUDIT_N_KINDS) - 1)
 #define FRAME (BIT(OPEN) | BIT(SEGMENT) | BIT(HEAD))
-#define EVENTS (ALL & ~FRAME)
+#define EVENTS (ALL & ~(FRAME | BIT(FORMAT)))
+#define VERSIONS (BIT(OPEN) | BIT(SEGMENT) | BIT(FORMAT))
+#define LONGEST_FRAME 760 /* of a line: keys, numbers, words and hashes, without texts */
 #define AT(member) offsetof(struct audit_record, member)
 
 const struct audit_field audit_fields[AUDIT_N_FIELDS] = {
@@ -28,9 +30,15 @@ const struct audit_field audit_fields[AUDIT_N_FIELDS] = {
 	{",\"op\":", SHAPE_TEXT, AUDIT_MAX_OP, AT(ev.op), 0, EVENTS},
 	{",\"rule\":", SHAPE_TEXT, AUDIT_MAX_RULE, AT(ev.rule), 0, EVENTS},
 	{",\"reason\":", SHAPE_TEXT, AUDIT_MAX_REASON, AT(ev.reason), 0, EVENTS},
+	{",\"effects\":", SHAPE_TEXT, AUDIT_MAX_EFFECTS, AT(ev.effects), 0, EVENTS},
+	[AUDIT_FIELD_DIGEST] = {",\"digest\":", SHAPE_HEX, AUDIT_DIGEST_LEN, AT(ev.digest), 0,
+		EVENTS},
+	{",\"hold\":", SHAPE_TEXT, AUDIT_MAX_HOLD, AT(ev.hold), 0, EVENTS},
+	{",\"from\":", SHAPE_TEXT, AUDIT_MAX_FROM, AT(ev.from), 0, EVENTS},
 	{",\"count\":", SHAPE_NUMBER, AUDIT_MAX_NUMBER, AT(ev.count), 0, EVENTS},
 	{",\"cut\":", SHAPE_NUMBER, AUDIT_MAX_NUMBER, AT(cut), 0, EVENTS},
-	{",\"version\":", SHAPE_NUMBER, AUDIT_FORMAT, AT(version), BIT(OPEN), BIT(OPEN)},
+	{",\"version\":", SHAPE_NUMBER, AUDIT_FORMAT, AT(version), BIT(OPEN) | BIT(FORMAT),
+		VERSIONS},
 	{",\"segment\":", SHAPE_NUMBER, 99999999, AT(segment), BIT(SEGMENT), BIT(SEGMENT)},
 	{",\"log\":", SHAPE_HEX, AUDIT_LOG_LEN, AT(log), FRAME, FRAME},
 	{",\"key\":", SHAPE_HEX, AUDIT_KEY_LEN, AT(key), BIT(OPEN), BIT(OPEN)},
@@ -44,6 +52,7 @@ static const char *const kind_names[] = {
 	[AUDIT_KIND_SEGMENT] = "segment",
 	[AUDIT_KIND_HEAD] = "head",
 	[AUDIT_KIND_RECOVERED] = "recovered",
+	[AUDIT_KIND_FORMAT] = "format",
 	[AUDIT_KIND_DECISION] = "decision",
 	[AUDIT_KIND_POLICY_CHANGE] = "policy-change",
 	[AUDIT_KIND_LIFECYCLE] = "lifecycle",
@@ -83,6 +92,64 @@ bool audit_is_word(struct slice s)
 	return s.n > 0 && s.n <= AUDIT_MAX_WORD;
 }
 
+static bool is_zero(const uint8_t *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (b[i])
+			return false;
+	return true;
+}
+
+unsigned audit_record_format(const struct audit_record *rec)
+{
+	const struct audit_event *ev = &rec->ev;
+
+	return ev->kind == AUDIT_KIND_FORMAT || (ev->kind == AUDIT_KIND_SEGMENT && rec->version) ||
+			       ev->effects.n || ev->hold.n || ev->from.n ||
+			       !is_zero(ev->digest, sizeof(ev->digest))
+		       ? 2
+		       : 1;
+}
+
+static size_t text_size(uint8_t c)
+{
+	return audit_is_plain(c) ? 1 : 6;
+}
+
+/* All of a line but the effects, if every number and word is as long as it can be. */
+static size_t size_without_effects(const struct audit_record *rec)
+{
+	size_t n = LONGEST_FRAME;
+
+	for (size_t i = 0; i < AUDIT_N_FIELDS; i++) {
+		const struct audit_field *f = &audit_fields[i];
+		const struct slice *s = (const struct slice *)((const char *)rec + f->offset);
+
+		if (f->shape == SHAPE_TEXT && s != &rec->ev.effects)
+			for (size_t k = 0; k < s->n; k++)
+				n += text_size(s->p[k]);
+	}
+	return n;
+}
+
+/* After a whole effect, unless the first one is too long already. */
+static void trim_effects(struct audit_record *rec)
+{
+	struct slice *s = &rec->ev.effects;
+	size_t room = AUDIT_MAX_RECORD - size_without_effects(rec), n = 0, whole = 0;
+
+	while (n < s->n && n < AUDIT_MAX_EFFECTS && room >= text_size(s->p[n])) {
+		if (n + 1 < s->n && s->p[n] == ';' && s->p[n + 1] == ' ')
+			whole = n;
+		room -= text_size(s->p[n++]);
+	}
+	if (n == s->n)
+		return;
+	n = whole ? whole : n;
+	rec->cut += s->n - n;
+	s->n = n;
+}
+
 void audit_record_trim(struct audit_record *rec)
 {
 	rec->cut = 0;
@@ -90,13 +157,14 @@ void audit_record_trim(struct audit_record *rec)
 		const struct audit_field *f = &audit_fields[i];
 		struct slice *s = (struct slice *)((char *)rec + f->offset);
 
-		if (f->shape != SHAPE_TEXT || s->n <= f->max)
+		if (f->shape != SHAPE_TEXT || s == &rec->ev.effects || s->n <= f->max)
 			continue;
 		/* The name is ours and already checked; only texts of a guest are counted. */
 		if (s != &rec->name)
 			rec->cut += s->n - f->max;
 		s->n = f->max;
 	}
+	trim_effects(rec);
 }
 
 static void put_str(struct wr *wr, const char *s)
@@ -189,7 +257,8 @@ static int put_field(struct wr *wr, const struct audit_field *f, const struct au
 	const void *value = (const char *)rec + f->offset;
 	uint32_t bit = UINT32_C(1) << rec->ev.kind;
 
-	if (f->shape == SHAPE_HEX && !(f->may & bit))
+	if (f->shape == SHAPE_HEX && !(f->must & bit) &&
+		(!(f->may & bit) || is_zero(value, f->max)))
 		return 0;
 	if (is_empty(f, value))
 		return f->must & bit ? -EINVAL : 0;

@@ -126,13 +126,22 @@ static int get_value(struct cursor *at, const struct audit_field *f, void *value
 	return f->shape == SHAPE_TEXT || audit_is_word(*(struct slice *)value) ? 0 : -EBADMSG;
 }
 
+static bool has_digest(const struct audit_record *rec)
+{
+	static const uint8_t none[AUDIT_DIGEST_LEN];
+
+	return memcmp(rec->ev.digest, none, sizeof(none)) != 0;
+}
+
 static int get_field(struct cursor *at, const struct audit_field *f, struct audit_record *rec)
 {
 	uint32_t bit = UINT32_C(1) << rec->ev.kind;
 
 	if (!(f->may & bit) || !eat_str(&at->in, f->key))
 		return f->must & bit ? -EBADMSG : 0;
-	return get_value(at, f, (char *)rec + f->offset);
+	if (get_value(at, f, (char *)rec + f->offset) < 0)
+		return -EBADMSG;
+	return f == &audit_fields[AUDIT_FIELD_DIGEST] && !has_digest(rec) ? -EBADMSG : 0;
 }
 
 static void clear_decode(struct audit_record *rec)

@@ -17,7 +17,13 @@ struct audit_field {
 	uint32_t may;  /* kinds that may have it */
 };
 
-enum { AUDIT_FIELD_KIND = 2, AUDIT_FIELD_SIG = 21, AUDIT_FIELD_HASH = 22, AUDIT_N_FIELDS = 23 };
+enum {
+	AUDIT_FIELD_KIND = 2,
+	AUDIT_FIELD_DIGEST = 15,
+	AUDIT_FIELD_SIG = 25,
+	AUDIT_FIELD_HASH = 26,
+	AUDIT_N_FIELDS = 27
+};
 
 extern const struct audit_field audit_fields[AUDIT_N_FIELDS];
 

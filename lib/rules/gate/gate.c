@@ -11,6 +11,7 @@
 #include "lib/base/str.h"
 #include "gate_internal.h"
 #include "lib/rules/head/head.h"
+#include "lib/rules/policy/table.h"
 
 struct gate *gate_new(const char *name, struct audit *audit)
 {
@@ -157,21 +158,33 @@ int gate_append(struct gate *g, const struct audit_event *ev, struct err *err)
 	return audit_append(g->audit, ev, NULL, err);
 }
 
-static int record_gate(struct gate *g, const struct edge_ask *ask, const char *path, bool allowed,
-	const char *rule, const char *reason, struct err *err)
+static void put_effects(const struct judgement *j, struct audit_event *ev)
+{
+	if (j->hold)
+		ev->hold = slice_from_str(j->hold);
+	ev->from = slice_from_str(j->where);
+	if (!j->effects || !j->effects[0])
+		return;
+	ev->effects = slice_from_str(j->effects);
+	memcpy(ev->digest, j->digest, sizeof(ev->digest));
+}
+
+static int record_gate(struct gate *g, const struct edge_ask *ask, const char *path,
+	const struct judgement *j, struct err *err)
 {
 	char op[GATE_MAX_OP];
 	struct audit_event ev = {.kind = AUDIT_KIND_DECISION,
-		.decision = allowed ? AUDIT_ALLOW : AUDIT_DENY,
+		.decision = j->allowed ? AUDIT_ALLOW : AUDIT_DENY,
 		.type = slice_from_str(type_word(ask)),
 		.host = slice_from_str(ask->host),
 		.port = ask->port,
 		.path = slice_from_str(path),
-		.rule = slice_from_str(rule),
-		.reason = slice_from_str(reason)};
+		.rule = slice_from_str(j->rule),
+		.reason = slice_from_str(j->reason)};
 
 	gate_print_op(ask, op);
 	ev.op = slice_from_str(op);
+	put_effects(j, &ev);
 	return gate_append(g, &ev, err);
 }
 
@@ -189,15 +202,24 @@ static void name_rule(
 	(void)snprintf(words, EDGE_MAX_RULE, "%.*s", (int)text.n, (const char *)text.p);
 }
 
+/* The own rules of a closed table are not those of the policy (src/sbxd/policy/closed.h). */
+static void place_rule(const struct gate *g, const struct policy_rule *rule, struct judgement *j)
+{
+	if (!policy_is_closed(g->policy))
+		policy_print_where(rule, j->where);
+}
+
 /* Sets the reason in the record, and in the verdict if the rule is not enough there. */
-static void explain_gate(const struct policy_op *op, const struct policy_decision *d,
-	struct judgement *j, struct edge_verdict *ret)
+static void explain_gate(const struct gate *g, const struct policy_op *op,
+	const struct policy_decision *d, struct judgement *j, struct edge_verdict *ret)
 {
 	j->allowed = d->allowed;
 	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT;
 	policy_explain(op, d, j->reason, sizeof(j->reason));
-	if (d->why == POLICY_RULE)
+	if (d->why == POLICY_RULE) {
 		name_rule(&d->rule, j, ret->rule);
+		place_rule(g, &d->rule, j);
+	}
 	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
 	if (d->why == POLICY_RULE && !d->allowed && !d->rule.is_own)
 		ret->sandbox[0] = '\0';
@@ -221,7 +243,7 @@ static void judge_name(
 			break;
 	}
 	if (d.allowed == allowed)
-		explain_gate(op, &d, j, ret);
+		explain_gate(g, op, &d, j, ret);
 	j->allowed = allowed;
 	if (d.allowed != allowed)
 		(void)snprintf(j->reason, sizeof(j->reason),
@@ -300,7 +322,7 @@ static void judge_gate(struct gate *g, const struct edge_ask *ask, uint64_t now_
 		judge_name(g, &op, j, ret);
 	} else {
 		policy_decide(g->policy, &op, &d);
-		explain_gate(&op, &d, j, ret);
+		explain_gate(g, &op, &d, j, ret);
 		if ((d.why == POLICY_SPECIAL || d.why == POLICY_NO_RULE) &&
 			ask->via == EDGE_VIA_FORWARD && is_loopback(&host))
 			refuse_loopback(ask, j, ret);
@@ -431,7 +453,8 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 		gate_put_wants(g, ask, now_ms, ret);
 	/* What is opened does not pass unseen. */
 	path = ret->opened && ask->via != EDGE_VIA_TRANSPARENT ? "forward" : gate_path_word(ask);
-	r = record_gate(g, ask, path, j.allowed, j.rule, j.reason, &err);
+	j.hold = g->is_approved ? g->approved : NULL;
+	r = record_gate(g, ask, path, &j, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	else
@@ -442,9 +465,12 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 
 void gate_record_late(struct gate *g, const struct edge_ask *ask, bool allowed, const char *reason)
 {
+	struct judgement j = {.allowed = allowed};
+
+	(void)snprintf(j.rule, sizeof(j.rule), "%s", allowed ? "<dial failed>" : "");
+	(void)snprintf(j.reason, sizeof(j.reason), "%s", reason);
 	/* Nothing is left to refuse when this one cannot be written. */
-	(void)!record_gate(
-		g, ask, gate_path_word(ask), allowed, allowed ? "<dial failed>" : "", reason, NULL);
+	(void)!record_gate(g, ask, gate_path_word(ask), &j, NULL);
 }
 
 const struct hold_text *gate_asked(const struct gate *g)
@@ -453,17 +479,19 @@ const struct hold_text *gate_asked(const struct gate *g)
 }
 
 void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
-	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret)
+	const struct gate_binding *binding, const char *hold, uint64_t now_ms,
+	struct edge_verdict *ret)
 {
 	g->is_approved = true;
+	(void)snprintf(g->approved, sizeof(g->approved), "%s", hold);
 	gate_decide_bound(g, ask, binding, now_ms, ret);
 	g->is_approved = false;
 }
 
 void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const struct hold_text *what,
-	const char *why, struct edge_verdict *ret)
+	const char *why, const char *hold, struct edge_verdict *ret)
 {
-	struct judgement j = {0};
+	struct judgement j = {.effects = gate_join_effects(g, what->effects), .hold = hold};
 	struct err err = {0};
 	int r;
 
@@ -472,7 +500,10 @@ void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const struct 
 	gate_refuse(&j, ret, why);
 	(void)snprintf(ret->effect, sizeof(ret->effect), "%.*s", (int)strcspn(what->effects, "\n"),
 		what->effects);
-	r = record_gate(g, ask, gate_path_word(ask), false, what->rule, j.reason, &err);
+	(void)snprintf(j.rule, sizeof(j.rule), "%s", what->rule);
+	(void)snprintf(j.where, sizeof(j.where), "%s", g->where);
+	memcpy(j.digest, what->digest, sizeof(j.digest));
+	r = record_gate(g, ask, gate_path_word(ask), &j, &err);
 	if (r < 0)
 		refuse_unrecorded(ret, &err, r);
 	ret->count = gate_count_refusal(g, ask);

@@ -57,25 +57,25 @@ struct gate_binding {
 	const char *fault;	/* why what needs a credential is refused now; NULL: it is not */
 };
 
-/* binding may be NULL: no credentials. now_ms: the time of day. */
+/* binding: NULL: no credentials. now_ms: the time of day. */
 void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
-/* What a person must approve before the ask that was decided last is allowed; NULL: nothing, the
- * verdict is final. Nothing was recorded then. */
+/* What a person must approve before the last ask is allowed, unrecorded; NULL: it is decided. */
 const struct hold_text *gate_asked(const struct gate *g);
-/* The same ask again, which a person has approved: all other conditions apply, and it is recorded
- * as in gate_decide_bound. */
+/* The same ask, approved in the request `hold`. All else applies and is recorded as above. */
 void gate_decide_approved(struct gate *g, const struct edge_ask *ask,
-	const struct gate_binding *binding, uint64_t now_ms, struct edge_verdict *ret);
-/* It is not approved, or not yet: records the denial. */
+	const struct gate_binding *binding, const char *hold, uint64_t now_ms,
+	struct edge_verdict *ret);
+/* It is not approved (yet): records the denial. hold: the request for it; NULL: none. */
 void gate_refuse_asked(struct gate *g, const struct edge_ask *ask, const struct hold_text *what,
-	const char *why, struct edge_verdict *ret);
+	const char *why, const char *hold, struct edge_verdict *ret);
+/* Effects, one a line, as a record has them; until the next call. */
+const char *gate_join_effects(struct gate *g, const char *lines);
 /* What came of an allowed ask; records it when it did not succeed. */
 void gate_result(struct gate *g, const struct edge_ask *ask, const struct egress_result *result,
 	uint64_t now_ms);
 
-/* gate_head.c */
-/* Borrowed. NULL: no rule is about an API. */
+/* gate_head.c. Borrowed; NULL: no rule is about an API. */
 void gate_set_packs(struct gate *g, const struct packs *packs);
 /* The pack of the host, if rules are about APIs; or NULL. */
 const struct pack *gate_pack(const struct gate *g, const char *host, uint16_t port);
@@ -86,8 +86,8 @@ bool gate_needs_head(const struct gate *g, const char *host, uint16_t port, uint
 /* Whether the rules about requests still permit what this ask was about. */
 bool gate_passes_head(struct gate *g, const struct edge_ask *ask, uint64_t now_ms);
 
-/* gate_cred.c */
-/* The policy of now, without a record: whether the host is allowed on any port, and on this one. */
+/* gate_cred.c. The policy of now, without a record: whether the host is allowed on any port, and
+ * on this one. */
 void gate_look(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms,
 	bool *ret_host, bool *ret_port);
 /* Whether an address may be what the allowed host led to; as egress decides it. is_own: both

@@ -6,6 +6,7 @@
 #include "lib/base/hash/siphash.h"
 #include "lib/rules/head/head.h"
 #include "lib/rules/policy/policy_request.h"
+#include "lib/rules/policy/table.h"
 #include "lib/wire/http/canon/canon_named.h"
 #include "gate_internal.h"
 
@@ -146,6 +147,39 @@ static bool decide_ask(struct gate *g, const struct edge_ask *ask, const struct 
 	return true;
 }
 
+const char *gate_join_effects(struct gate *g, const char *lines)
+{
+	struct wr wr = wr_init((uint8_t *)g->effects, sizeof(g->effects) - 1);
+
+	while (*lines) {
+		size_t n = strcspn(lines, "\n");
+
+		wr_printf(&wr, "%s%.*s", wr.n ? "; " : "", (int)n, lines);
+		lines += n + (lines[n] == '\n');
+	}
+	g->effects[wr.n] = '\0';
+	return g->effects;
+}
+
+/* What the record names: also effects that are too long for a person to approve. */
+static void name_effects(struct gate *g, const struct head_decision *d, struct judgement *j)
+{
+	struct wr wr = wr_init((uint8_t *)g->effects, sizeof(g->effects) - 1);
+	char text[EFFECT_MAX_TEXT + 1];
+
+	(void)snprintf(
+		j->where, sizeof(j->where), "%s", policy_is_closed(g->policy) ? "" : d->where);
+	if (d->effects.n == 0)
+		return;
+	for (size_t i = 0; i < d->effects.n; i++) {
+		(void)effect_print(&d->effects.v[i], text);
+		wr_printf(&wr, "%s%s", i ? "; " : "", text);
+	}
+	g->effects[wr.n] = '\0';
+	j->effects = g->effects;
+	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), j->digest);
+}
+
 /* The texts for a person. A cut effect cannot be displayed: it is left out, and no hold is made. */
 static void put_asked(struct gate *g, const struct head_decision *d)
 {
@@ -160,6 +194,7 @@ static void put_asked(struct gate *g, const struct head_decision *d)
 	}
 	g->hold_effects[is_cut ? 0 : wr.n] = '\0';
 	(void)snprintf(g->hold_rule, sizeof(g->hold_rule), "%s", d->rule);
+	(void)snprintf(g->where, sizeof(g->where), "%s", d->where);
 	g->hold =
 		(struct hold_text){.effects = g->hold_effects, .rule = g->hold_rule, .preview = ""};
 	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), g->hold.digest);
@@ -183,6 +218,7 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 		put_wants(wants, wants_id(g, wants), j, ret);
 		return;
 	}
+	name_effects(g, &d, j);
 	if (d.answer == HEAD_HELD && !g->is_approved) {
 		put_asked(g, &d);
 		return;

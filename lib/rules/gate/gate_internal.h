@@ -27,9 +27,12 @@ struct gate {
 	uint32_t now;
 	struct counter *counters;
 	bool is_asked, is_approved; /* the ask being decided: see gate_asked */
+	char approved[HOLD_ID];	    /* is_approved: in which request */
 	struct hold_text hold;	    /* what is asked, and its texts */
 	char hold_effects[HEAD_MAX_EFFECTS * (EFFECT_MAX_TEXT + 1) + 1];
 	char hold_rule[HEAD_MAX_RULE];
+	char where[POLICY_MAX_WHERE];				    /* of that rule */
+	char effects[HEAD_MAX_EFFECTS * (EFFECT_MAX_TEXT + 2) + 1]; /* see struct judgement */
 	const struct packs *packs; /* NULL: no rule is about an API */
 	struct arena arena;	   /* of one decision on a head */
 };
@@ -39,6 +42,10 @@ struct judgement {
 	bool allowed;
 	char rule[EDGE_MAX_RULE];
 	char reason[POLICY_MAX_EXPLAIN];
+	char where[POLICY_MAX_WHERE];  /* the rule is; or "" */
+	const char *effects;	       /* as in a record, in struct gate; NULL: none */
+	uint8_t digest[EFFECT_DIGEST]; /* of the effects */
+	const char *hold;	       /* the approval request; NULL: none */
 };
 
 const char *gate_path_word(const struct edge_ask *ask);

@@ -93,6 +93,7 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 	ret->which = out->has_effect ? out->description : 0;
 	if (out->by.why == POLICY_RULE) {
 		print_rule(&out->by.rule, ret->rule);
+		policy_print_where(&out->by.rule, ret->where);
 		(void)snprintf(ret->id, sizeof(ret->id), "%.*s", (int)out->by.rule.id.n,
 			(const char *)out->by.rule.id.p);
 	}

@@ -55,10 +55,11 @@ enum head_answer {
 
 struct head_decision {
 	enum head_answer answer;
-	struct head_effects effects; /* none: the request has no canonical form */
-	size_t which;		     /* the effect that the texts are about */
-	char rule[HEAD_MAX_RULE];    /* the rule that decided, as written; "": none applies */
-	char id[HEAD_MAX_ID];	     /* its id, or "" */
+	struct head_effects effects;  /* none: the request has no canonical form */
+	size_t which;		      /* the effect that the texts are about */
+	char rule[HEAD_MAX_RULE];     /* the rule that decided, as written; "": none applies */
+	char id[HEAD_MAX_ID];	      /* its id, or "" */
+	char where[POLICY_MAX_WHERE]; /* policy_print_where, or "" */
 	char reason[HEAD_MAX_REASON];
 	char instead[HEAD_MAX_RULE]; /* HEAD_DENIED: a rule that allows something there, or "" */
 };

@@ -24,6 +24,7 @@
 
 #define POLICY_MAX_GLOBS 128
 #define POLICY_MAX_EXPLAIN 1024
+#define POLICY_MAX_WHERE 65
 
 struct policy;
 
@@ -86,6 +87,9 @@ void policy_decide_address(const struct policy *policy, const struct policy_op *
 /* Whether the host of op may be reached on any port: then its name has an address. */
 bool policy_has_port(const struct policy *policy, const struct policy_op *op);
 
+/* Where the rule of a decision is: "policy 3", the third rule of the user's policy. buf has
+ * POLICY_MAX_WHERE bytes. */
+void policy_print_where(const struct policy_rule *rule, char *buf);
 /* "action=net:connect:tcp, resource=net:domain:HOST:PORT" */
 void policy_print_op(const struct policy_op *op, char *buf, size_t size);
 /* One sentence for people; buf should have POLICY_MAX_EXPLAIN bytes. */

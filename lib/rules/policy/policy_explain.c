@@ -2,6 +2,7 @@
 #include "policy.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include "lib/base/mem.h"
 #include "policy_request.h"
@@ -14,6 +15,11 @@ void policy_print_op(const struct policy_op *op, char *buf, size_t size)
 
 	(void)snprintf(buf, size, "action=%s, resource=net:domain:%s%s%s:%u",
 		rule_action_name(op->kind), v6 ? "[" : "", op->host->name, v6 ? "]" : "", op->port);
+}
+
+void policy_print_where(const struct policy_rule *rule, char *buf)
+{
+	(void)snprintf(buf, POLICY_MAX_WHERE, "policy %" PRIu64, (uint64_t)rule->index + 1);
 }
 
 static void explain_rule(const struct policy_decision *d, const char *what, char *buf, size_t size)

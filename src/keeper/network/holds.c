@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include "lib/base/clock.h"
-#include "lib/base/hex.h"
 #include "lib/base/str.h"
 #include "network.h"
 
@@ -126,18 +125,16 @@ static void sweep_holds(struct keeper *k, void (*remove)(struct holds *t, uint64
 static int record_hold(struct keeper *k, const struct hold *h, const char *action,
 	const struct edge_ask *ask, const struct hold_reply *reply)
 {
-	char digest[2 * SHA256_BYTES + 1], reason[2 * SHA256_BYTES + 100];
+	char reason[100] = "";
 	struct audit_event ev = {.kind = AUDIT_KIND_APPROVAL,
 		.action = slice_from_str(action),
-		.op = slice_from_str(h->text.effects),
-		.rule = slice_from_str(h->text.rule)};
+		.rule = slice_from_str(h->text.rule),
+		.effects = slice_from_str(gate_join_effects(k->gate, h->text.effects)),
+		.hold = slice_from_str(h->id)};
 
-	hex_print(h->text.digest, SHA256_BYTES, digest);
+	memcpy(ev.digest, h->text.digest, sizeof(ev.digest));
 	if (reply)
-		(void)snprintf(reason, sizeof(reason), "%s sha256 %s uid %u %s", h->id, digest,
-			reply->uid, reply->where);
-	else
-		(void)snprintf(reason, sizeof(reason), "%s sha256 %s", h->id, digest);
+		(void)snprintf(reason, sizeof(reason), "uid %u %s", reply->uid, reply->where);
 	ev.reason = slice_from_str(reason);
 	if (ask) {
 		ev.host = slice_from_str(ask->host);
@@ -159,11 +156,9 @@ static void set_timer(struct keeper *k)
 }
 
 static void refuse_ask(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,
-	const char *why, const struct hold *pending, struct edge_verdict *ret)
+	const char *why, const struct hold *h, struct edge_verdict *ret)
 {
-	gate_refuse_asked(k->gate, ask, what, why, ret);
-	if (pending)
-		(void)!str_copy(ret->approval, sizeof(ret->approval), pending->id);
+	gate_refuse_asked(k->gate, ask, what, why, h ? h->id : NULL, ret);
 }
 
 static const char *why_not(enum hold_result result)
@@ -189,7 +184,7 @@ static void refuse_by_person(struct keeper *k, const struct hold_text *what,
 
 	(void)snprintf(
 		why, sizeof(why), "refused by the user%s%s", h->reason[0] ? ": " : "", h->reason);
-	refuse_ask(k, what, ask, why, NULL, ret);
+	refuse_ask(k, what, ask, why, h, ret);
 }
 
 static void refuse_pending(struct keeper *k, const struct hold_text *what,
@@ -199,6 +194,7 @@ static void refuse_pending(struct keeper *k, const struct hold_text *what,
 
 	(void)snprintf(why, sizeof(why), "needs approval: request %s is open", h->id);
 	refuse_ask(k, what, ask, why, h, ret);
+	(void)!str_copy(ret->approval, sizeof(ret->approval), h->id);
 }
 
 void holds_refuse_crowd(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,
@@ -220,6 +216,7 @@ static enum holds_next pass_ask(struct keeper *k, const struct hold_text *what,
 	int r = record_hold(k, h, "use", ask, NULL);
 
 	push_place(k, (size_t)(h - k->holds->table.list));
+	(void)!str_copy(k->holds->passed, sizeof(k->holds->passed), h->id);
 	if (r == 0)
 		hold_use(h);
 	else

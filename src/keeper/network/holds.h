@@ -32,6 +32,7 @@ struct keeper_holds {
 	struct holds table;
 	uint64_t unsent[KEEPER_MAX_LINKS]; /* a bit for each place of the table */
 	struct loop_timer timer, send_timer;
+	char passed[HOLD_ID]; /* the request of the last HOLDS_PASS */
 };
 
 enum holds_next {

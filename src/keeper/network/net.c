@@ -250,7 +250,7 @@ static bool decide_ask(struct keeper *k, const struct net_ask *a, const struct e
 		holds_refuse_crowd(k, what, ask, v);
 		return true;
 	case HOLDS_PASS:
-		gate_decide_approved(k->gate, ask, &binding, clock_wall_ms(), v);
+		gate_decide_approved(k->gate, ask, &binding, k->holds->passed, clock_wall_ms(), v);
 		return true;
 	default:
 		return true;

@@ -349,6 +349,8 @@ static int see(void *arg, const struct audit_record *rec, struct slice line)
 	(void)!slice_to_cstr(rec->ev.rule, s->rule, sizeof(s->rule));
 	(void)!slice_to_cstr(rec->ev.reason, s->reason, sizeof(s->reason));
 	(void)!slice_to_cstr(rec->ev.action, s->action, sizeof(s->action));
+	(void)!slice_to_cstr(rec->ev.effects, s->effects, sizeof(s->effects));
+	(void)!slice_to_cstr(rec->ev.hold, s->hold, sizeof(s->hold));
 	return 0;
 }
 

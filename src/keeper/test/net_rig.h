@@ -27,7 +27,7 @@ extern char rig_dir[64];
 /* The last event in the audit log. */
 struct seen {
 	unsigned n;
-	char rule[64], reason[256], action[32];
+	char rule[64], reason[256], action[32], effects[256], hold[16];
 	enum audit_verdict decision;
 	enum audit_kind kind;
 };

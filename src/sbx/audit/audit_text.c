@@ -60,6 +60,21 @@ static void put_text(FILE *out, const char *before, struct slice text, const cha
 	(void)fprintf(out, "%s%s%s", before, cell, after);
 }
 
+/* Effects are printable ASCII, unless the log was changed. */
+static void put_effects(const struct audit_event *ev, FILE *out)
+{
+	char text[AUDIT_MAX_EFFECTS + 1], hex[2 * AUDIT_DIGEST_LEN + 1] = "";
+
+	put_text(out, " ", ev->hold, "");
+	if (!ev->effects.n)
+		return;
+	audit_text_cell(ev->effects, text, sizeof(text));
+	(void)fprintf(out, " does %s", text);
+	hex_encode(ev->digest, AUDIT_DIGEST_LEN, hex);
+	if (ev->kind == AUDIT_KIND_APPROVAL)
+		(void)fprintf(out, " sha256 %s", hex);
+}
+
 static void put_event(const struct audit_record *rec, FILE *out)
 {
 	const struct audit_event *ev = &rec->ev;
@@ -73,7 +88,9 @@ static void put_event(const struct audit_record *rec, FILE *out)
 	}
 	put_text(out, " ", ev->path, "");
 	put_text(out, " ", ev->op, "");
+	put_effects(ev, out);
 	put_text(out, " rule ", ev->rule, "");
+	put_text(out, " (", ev->from, ")");
 	put_text(out, ": ", ev->reason, "");
 	if (ev->count && ev->kind == AUDIT_KIND_RECOVERED)
 		(void)fprintf(out, " (%" PRIu64 " bytes truncated)", ev->count);
@@ -100,6 +117,8 @@ void audit_text_line(const struct audit_record *rec, FILE *out)
 			(const char *)rec->sandbox.p, hex);
 	} else if (rec->ev.kind == AUDIT_KIND_SEGMENT) {
 		(void)fprintf(out, " %" PRIu64, rec->segment);
+	} else if (rec->ev.kind == AUDIT_KIND_FORMAT) {
+		(void)fprintf(out, " %" PRIu64, rec->version);
 	} else if (rec->ev.kind == AUDIT_KIND_HEAD) {
 		(void)fprintf(out, " signs the records up to %" PRIu64, rec->seq - 1);
 	} else {

@@ -46,8 +46,11 @@ static void print_show(struct show *s, const struct audit_record *rec, struct sl
 
 static bool is_wanted(const struct show *s, const struct audit_record *rec)
 {
+	enum audit_kind kind = rec->ev.kind;
+
 	return rec->time_ms >= s->since_ms &&
-	       (s->all || (rec->ev.kind != AUDIT_KIND_HEAD && rec->ev.kind != AUDIT_KIND_SEGMENT));
+	       (s->all || (kind != AUDIT_KIND_HEAD && kind != AUDIT_KIND_SEGMENT &&
+				  kind != AUDIT_KIND_FORMAT));
 }
 
 static int on_record(void *arg, const struct audit_record *rec, struct slice line)

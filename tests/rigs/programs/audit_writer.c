@@ -4,9 +4,9 @@
  * them.
  *
  * A line is words separated by tabs: ID NAME KIND VERDICT ACTION TYPE HOST PORT PATH RULE REASON
- * COUNT OP ("-" for an empty one), or `sync ID`, `close ID`, `fill ID NAME N` (N decisions), or
- * `die` (end without closing anything), or `age SECONDS` (what follows was so long ago). Each line
- * is answered with "ok" or with what was wrong.
+ * COUNT OP EFFECTS HOLD FROM ("-" for an empty one), or `sync ID`, `close ID`, `fill ID NAME N` (N
+ * decisions), or `die` (end without closing anything), or `age SECONDS` (what follows was so long
+ * ago). Each line is answered with "ok" or with what was wrong.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "lib/base/mem.h"
 
 #define MAX_LOGS 64
-#define N_WORDS 13
+#define N_WORDS 16
 
 static struct {
 	char *dir;
@@ -89,9 +89,14 @@ static int event(char **word, struct err *err)
 		.rule = text(word[9]),
 		.reason = text(word[10]),
 		.count = strtoul(word[11], NULL, 10),
-		.op = text(word[12])};
+		.op = text(word[12]),
+		.effects = text(word[13]),
+		.hold = text(word[14]),
+		.from = text(word[15])};
 	int r = find(word[0], word[1], &a, err);
 
+	if (ev.effects.n)
+		memset(ev.digest, 0xee, sizeof(ev.digest));
 	return r < 0 ? r : audit_append(a, &ev, NULL, err);
 }
 

@@ -47,6 +47,7 @@ static int decode_str(const char *line)
 
 #define HEX_AB "abababababababababababababababababababababababababababababababab"
 #define HEX_CD "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"
+#define HEX_00 "0000000000000000000000000000000000000000000000000000000000000000"
 #define TAIL ",\"prev\":\"" HEX_AB "\",\"hash\":\"" HEX_CD "\"}\n"
 
 static void a_record_is_this_line(void **state)
@@ -101,12 +102,64 @@ static void the_longest_record_fits(void **state)
 	rec.ev.kind = AUDIT_KIND_WORKER_VIOLATION;
 	rec.ev.port = 65535;
 	rec.sandbox = rec.ev.action = rec.ev.type = rec.ev.path = word;
-	rec.name = rec.ev.host = rec.ev.op = rec.ev.rule = rec.ev.reason =
-		slice_of(bytes, sizeof(bytes));
+	rec.name = rec.ev.host = rec.ev.op = rec.ev.rule = rec.ev.reason = rec.ev.hold =
+		rec.ev.from = rec.ev.effects = slice_of(bytes, sizeof(bytes));
+	memset(rec.ev.digest, 0xff, sizeof(rec.ev.digest));
 	audit_record_trim(&rec);
-	assert_int_equal(rec.cut, (300 - 255) + (300 - 240) + (300 - 64) + (300 - 200));
+	assert_int_equal(rec.cut, (300 - 255) + (300 - 240) + (300 - 64) + (300 - 200) + (300 - 8) +
+					  (300 - 64) + (300 - rec.ev.effects.n));
 	rec.cut = AUDIT_MAX_NUMBER;
 	assert_true(encode(&rec, buf, sizeof(buf)) <= AUDIT_MAX_RECORD);
+}
+
+static void format_2_names_effects_and_where_the_rule_is(void **state)
+{
+	struct audit_record rec = sample(), back;
+	char buf[AUDIT_MAX_RECORD + 1];
+	size_t n;
+
+	assert_int_equal(audit_record_format(&rec), 1);
+	rec.ev.effects = slice_from_str("http:GET a.example /a; api:repo.read github repo/a/b");
+	memset(rec.ev.digest, 0xcd, sizeof(rec.ev.digest));
+	rec.ev.hold = slice_from_str("K7QD");
+	rec.ev.from = slice_from_str("policy 3");
+	rec.ev.reason = slice_from_str("r");
+	assert_int_equal(audit_record_format(&rec), 2);
+	n = encode(&rec, buf, sizeof(buf) - 1);
+	buf[n] = '\0';
+	assert_non_null(strstr(buf,
+		",\"reason\":\"r\",\"effects\":\"http:GET a.example /a; api:repo.read github repo/a/b\","
+		"\"digest\":\"" HEX_CD "\",\"hold\":\"K7QD\",\"from\":\"policy 3\"" TAIL));
+	assert_int_equal(audit_record_decode(slice_of(buf, n), &back), 0);
+	assert_memory_equal(back.ev.digest, rec.ev.digest, sizeof(rec.ev.digest));
+	assert_true(slice_eq(back.ev.effects, rec.ev.effects));
+	assert_int_equal(audit_record_format(&back), 2);
+}
+
+static void effects_are_cut_after_a_whole_one(void **state)
+{
+	struct audit_record rec = sample();
+	char buf[AUDIT_MAX_RECORD];
+	uint8_t bytes[300], texts[1100];
+
+	memset(texts, 'a', sizeof(texts));
+	memcpy(texts + 400, "; ", 2);
+	rec.ev.effects = slice_of(texts, sizeof(texts));
+	audit_record_trim(&rec);
+	assert_int_equal(rec.ev.effects.n, 400);
+	assert_int_equal(rec.cut, 700);
+	(void)encode(&rec, buf, sizeof(buf));
+	/* The other texts of a record are never cut for them. */
+	memset(bytes, 0xff, sizeof(bytes));
+	rec.name = rec.ev.host = rec.ev.op = rec.ev.rule = rec.ev.reason = rec.ev.hold =
+		rec.ev.from = slice_of(bytes, sizeof(bytes));
+	rec.ev.effects = slice_of(texts + 402, 600);
+	memset(rec.ev.digest, 1, sizeof(rec.ev.digest));
+	audit_record_trim(&rec);
+	assert_true(rec.ev.effects.n < 100);
+	assert_int_equal(rec.ev.op.n, AUDIT_MAX_OP);
+	assert_int_equal(rec.ev.from.n, AUDIT_MAX_FROM);
+	(void)encode(&rec, buf, sizeof(buf));
 }
 
 /* Each row says the same as a good line, in another way. */
@@ -139,6 +192,14 @@ static void there_is_one_encoding_only(void **state)
 		BEGIN ",\"decision\":\"maybe\"" TAIL,
 		BEGIN ",\"other\":\"x\"" TAIL,
 		BEGIN ",\"segment\":2" TAIL,
+		BEGIN ",\"version\":2" TAIL,
+		BEGIN ",\"digest\":\"" HEX_00 "\"" TAIL,
+		BEGIN ",\"digest\":\"ab\"" TAIL,
+		BEGIN ",\"effects\":\"\"" TAIL,
+		BEGIN ",\"from\":\"a\",\"hold\":\"b\"" TAIL,
+		BEGIN ",\"hold\":\"123456789\"" TAIL,
+		"{\"seq\":7,\"time\":1,\"kind\":\"format\",\"sandbox\":\"ab\"" TAIL,
+		"{\"seq\":7,\"time\":1,\"kind\":\"format\",\"sandbox\":\"ab\",\"version\":3" TAIL,
 		BEGIN ",\"prev\":\"" HEX_AB "\",\"hash\":\"" HEX_CD "\"}",
 		BEGIN ",\"prev\":\"" HEX_AB "\",\"hash\":\"" HEX_CD "\"}\r\n",
 		BEGIN ",\"hash\":\"" HEX_CD "\"}\n",
@@ -201,6 +262,8 @@ int main(void)
 		cmocka_unit_test(a_record_is_this_line),
 		cmocka_unit_test(what_is_decoded_is_what_was_encoded),
 		cmocka_unit_test(the_longest_record_fits),
+		cmocka_unit_test(format_2_names_effects_and_where_the_rule_is),
+		cmocka_unit_test(effects_are_cut_after_a_whole_one),
 		cmocka_unit_test(there_is_one_encoding_only),
 		cmocka_unit_test(every_cut_of_a_line_is_refused),
 		cmocka_unit_test(what_a_kind_may_not_have_is_not_encoded),

@@ -64,7 +64,8 @@ static int down(void **state)
 
 struct last {
 	unsigned n;
-	char op[256], rule[256], reason[1024];
+	char op[256], rule[256], reason[1024], effects[1100], hold[16], from[80];
+	uint8_t digest[AUDIT_DIGEST_LEN];
 };
 
 static int see_record(void *arg, const struct audit_record *rec, struct slice line)
@@ -78,6 +79,10 @@ static int see_record(void *arg, const struct audit_record *rec, struct slice li
 	(void)snprintf(last->rule, sizeof(last->rule), "%.*s", (int)rec->ev.rule.n, rec->ev.rule.p);
 	(void)snprintf(last->reason, sizeof(last->reason), "%.*s", (int)rec->ev.reason.n,
 		rec->ev.reason.p);
+	(void)!slice_to_cstr(rec->ev.effects, last->effects, sizeof(last->effects));
+	(void)!slice_to_cstr(rec->ev.hold, last->hold, sizeof(last->hold));
+	(void)!slice_to_cstr(rec->ev.from, last->from, sizeof(last->from));
+	memcpy(last->digest, rec->ev.digest, sizeof(last->digest));
 	return 0;
 }
 
@@ -273,8 +278,10 @@ static void what_must_be_asked_is_not_decided(void **state)
 	sha256(slice_from_str(what->effects), digest);
 	assert_memory_equal(what->digest, digest, sizeof(digest));
 	assert_int_equal(last_record().n, n);
-	gate_decide_approved(gate, &ask, NULL, NOW, &verdict);
+	gate_decide_approved(gate, &ask, NULL, "K7QD", NOW, &verdict);
 	assert_true(verdict.allowed);
+	assert_string_equal(last_record().hold, "K7QD");
+	assert_memory_equal(last_record().digest, digest, sizeof(digest));
 	assert_null(gate_asked(gate));
 	assert_int_equal(last_record().n, n + 1);
 	assert_string_equal(last_record().rule, "asked");
@@ -283,10 +290,46 @@ static void what_must_be_asked_is_not_decided(void **state)
 	assert_false(decide(&ask));
 	what = gate_asked(gate);
 	assert_non_null(what);
-	gate_refuse_asked(gate, &ask, what, "refused by the user", &verdict);
+	gate_refuse_asked(gate, &ask, what, "refused by the user", "K7QE", &verdict);
 	assert_false(verdict.allowed);
 	assert_string_equal(verdict.effect, "http:POST ask.example /x query=force=1");
 	assert_string_equal(last_record().reason, "refused by the user");
+	assert_string_equal(last_record().effects, "http:POST ask.example /x query=force=1");
+	assert_string_equal(last_record().hold, "K7QE");
+	assert_string_equal(last_record().from, "policy 5");
+	assert_memory_equal(last_record().digest, digest, sizeof(digest));
+	assert_true(request("GET", "ask.example", "/x"));
+	assert_string_equal(last_record().hold, "");
+}
+
+static void a_record_names_the_effects_and_where_the_rule_is(void **state)
+{
+	static const uint8_t none[AUDIT_DIGEST_LEN];
+	struct edge_ask ask = make_ask("", "query.example", "");
+	struct edge_verdict v;
+
+	assert_true(request("GET", "api.example", "/v1/x"));
+	assert_string_equal(last_record().effects, "http:GET api.example /v1/x");
+	assert_string_equal(last_record().from, "policy 2");
+	assert_memory_not_equal(last_record().digest, none, sizeof(none));
+	assert_false(request("DELETE", "api.example", "/v1/x"));
+	assert_string_equal(last_record().effects, "http:DELETE api.example /v1/x");
+	assert_string_equal(last_record().from, "");
+	assert_false(request("GET", "other.example", "/admin/x"));
+	assert_string_equal(last_record().from, "policy 3");
+	assert_true(
+		request("GET", "code.example", "/acme/a.git/info/refs?service=git-upload-pack"));
+	assert_string_equal(last_record().effects,
+		"http:GET code.example /acme/a.git/info/refs query=service=git-upload-pack; "
+		"git:fetch code.example/acme/a -");
+	/* A connection does nothing yet; the rule for the host is named. */
+	ask.kind = EDGE_ASK_TUNNEL;
+	ask.tls = false;
+	gate_decide_bound(gate, &ask, NULL, NOW, &v);
+	assert_true(v.allowed);
+	assert_string_equal(last_record().effects, "");
+	assert_string_equal(last_record().from, "policy 1");
+	assert_memory_equal(last_record().digest, none, sizeof(none));
 }
 
 /* A deny wins over an approval, and what cannot be displayed is not asked for. */
@@ -299,7 +342,7 @@ static void an_approval_does_not_replace_the_policy(void **state)
 		   "deny http ask.example/x\n");
 	assert_false(decide(&ask));
 	assert_null(gate_asked(gate));
-	gate_decide_approved(gate, &ask, NULL, NOW, &verdict);
+	gate_decide_approved(gate, &ask, NULL, "K7QD", NOW, &verdict);
 	assert_false(verdict.allowed);
 	memset(target, 'a', sizeof(target) - 1);
 	target[0] = '/';
@@ -474,6 +517,7 @@ int main(void)
 		GATE_TEST(queries_are_facts),
 		GATE_TEST(headers_that_rules_name_are_asked_for),
 		GATE_TEST(what_must_be_asked_is_not_decided),
+		GATE_TEST(a_record_names_the_effects_and_where_the_rule_is),
 		GATE_TEST(an_approval_does_not_replace_the_policy),
 		GATE_TEST(git_is_described_as_git),
 		GATE_TEST(apis_are_described_by_their_packs),
