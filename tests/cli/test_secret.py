@@ -167,6 +167,15 @@ def test_unknown_words_get_a_suggestion(vault, args, says):
     (["set-custom", "x", "--host", "a.example", "--value", "v"], "command line"),
     (["set", "anthropic", "--refresh", "30m"], "--refresh requires --ref or --command"),
     (["set", "anthropic", "--ref", "op://x"], "docker:HELPER:SERVER"),
+    (["set", "anthropic", "--ref", "op://a//b"], "op://VAULT/ITEM/FIELD"),
+    (["set", "anthropic", "--ref", "aws:--version"], "aws:SECRET"),
+    (["set", "anthropic", "--ref", "aws:arn:aws:s3:::bucket"], "aws:SECRET"),
+    (["set", "anthropic", "--ref", "pass:-c"], "pass:NAME"),
+    (["set", "anthropic", "--registry", "r.example"], "mutually exclusive"),
+    (["set", "anthropic", "--user", "ci"], "require --registry"),
+    (["set", "--registry", "*.example.com"], "invalid registry"),
+    (["set", "--registry", "r.example", "--user", "a:b"], "invalid user"),
+    (["set", "--registry", "r.example", "--token-service", "auth.example"], "HOST/PATH"),
     (["set", "anthropic", "--command", "'open"], "quote"),
     (["set", "anthropic", "--command", "true", "--refresh", "soon"], "invalid duration 'soon'"),
     (["set", "anthropic", "--command", "true", "--ref", "docker:a:b"], "mutually exclusive"),
@@ -527,6 +536,86 @@ def test_references(vault):
               env=env, check=0)
     s = next(s for s in listed(vault) if s["name"] == "dockerhub")
     assert s["source"] == "docker" and s["refresh_s"] == 3300 and s["program"] == str(helper)
+
+
+@pytest.mark.parametrize("ref,argv", [
+    ("op://work/open ai/key", ["op", "read", "--no-newline", "op://work/open ai/key"]),
+    ("op://work/item/section/key", ["op", "read", "--no-newline", "op://work/item/section/key"]),
+    ("pass:web/github", ["pass", "show", "web/github"]),
+    ("aws:prod/key", ["aws", "secretsmanager", "get-secret-value", "--secret-id", "prod/key",
+                      "--query", "SecretString", "--output", "text"]),
+    ("aws:arn:aws:secretsmanager:eu-west-1:1:secret:k",
+     ["aws", "secretsmanager", "get-secret-value", "--secret-id",
+      "arn:aws:secretsmanager:eu-west-1:1:secret:k", "--query", "SecretString", "--output", "text",
+      "--region", "eu-west-1"]),
+])
+def test_a_password_manager_is_run_by_its_own_program(vault, ref, argv):
+    """The vault's runner executes exactly these words, without a shell."""
+    programs = vault.root / "programs"
+    programs.mkdir()
+    program = programs / argv[0]
+    program.write_text("#!/bin/sh\nexit 1\n")
+    env = {"PATH": f"{programs}:{vault.env['PATH']}"}
+    p = vault.sbx("secret", "set", "groq", "--ref", ref, env=env, check=1)
+    assert f"program '{argv[0]}' not found" in p.stderr
+    program.chmod(0o755)
+    vault.sbx("secret", "set", "groq", "--ref", ref, env=env, check=0)
+    [s] = listed(vault)
+    assert s["program"] == str(program) and s["source"] == "command" and s["refresh_s"] == 3300
+    [registered] = (vault.root / "state/sbx/programs").iterdir()
+    content, at = registered.read_bytes(), 0
+    for word in [str(program), *argv[1:]]:
+        at = content.index(word.encode(), at) + len(word)
+
+
+def test_a_registry_gets_a_service_of_its_own(vault):
+    where = vault.root / "config/sbx/services/registry-r-example-com-5000.conf"
+    p = vault.sbx("secret", "set", "--registry", "r.example.com:5000", input="ci:pass-word",
+                  check=0)
+    assert "Credential 'registry-r-example-com-5000' set for all sandboxes" in p.stdout
+    assert "r.example.com:5000" in p.stdout and "allow network r.example.com:5000" in p.stderr
+    assert "pass-word" not in where.read_text() + p.stdout + p.stderr
+    vault.create("demo")
+    vault.sbx("secret", "set", "--registry", "r.example.com:5000", "--sandbox", "demo", "--user",
+              "ci", "--token-service", "auth.example.com/jwt", input="another-password", check=0)
+    assert "token auth.example.com:443 /jwt" in where.read_text()
+    assert names(vault) == ["registry-r-example-com-5000"] * 2
+    assert "registry-r-example-com-5000" in vault.sbx("secret", "services", check=0).stdout
+    vault.sbx("secret", "rm", "-f", "registry-r-example-com-5000", check=0)
+    assert where.exists()
+    vault.sbx("secret", "rm", "-f", "--sandbox", "demo", "registry-r-example-com-5000", check=0)
+    assert not where.exists() and names(vault) == []
+
+
+@pytest.mark.parametrize("host,token,says", [
+    ("registry.gitlab.com:443", "api.github.com/t", "service 'github'"),
+    ("registry.example.com", "gitlab.com/jwt/auth", "service 'gitlab'"),
+    ("registry.example.com", "mine.example.com/t", "service 'mine'"),
+])
+def test_a_registry_of_another_service_changes_nothing(vault, host, token, says):
+    services = vault.root / "config/sbx/services"
+    services.mkdir()
+    mine = services / "mine.conf"
+    mine.write_text("service 1\nname mine\nabout x\nslot a\nhost mine.example.com:443\nbasic u\n"
+                    "end\n")
+    args = ["--token-service", token] if token else []
+    p = vault.sbx("secret", "set", "--registry", host, *args, input="ci:pass-word", check=1)
+    assert says in p.stderr and "try: sbx secret services" in p.stderr
+    assert list(services.iterdir()) == [mine] and names(vault) == []
+
+
+def test_a_service_file_of_the_user_is_not_replaced(vault):
+    services = vault.root / "config/sbx/services"
+    services.mkdir()
+    own = services / "registry-r-example.conf"
+    text = ("service 1\nname registry-r-example\nabout x\nslot a\nhost r.example:443\nbasic u\n"
+            "end\n")
+    own.write_text(text)
+    p = vault.sbx("secret", "set", "--registry", "r.example", input="ci:pass-word", check=1)
+    assert "sbx secret set registry-r-example" in p.stderr
+    vault.sbx("secret", "set", "registry-r-example", input="pass-word", check=0)
+    vault.sbx("secret", "rm", "-f", "registry-r-example", check=0)
+    assert own.read_text() == text
 
 
 def test_a_program_in_a_workspace_is_refused(vault):

@@ -8,11 +8,14 @@ import base64
 import datetime
 import hashlib
 import hmac
+import http.server
 import json
 import pathlib
 import secrets
+import ssl
 import subprocess
 import sys
+import threading
 import urllib.parse
 
 import pytest
@@ -20,32 +23,87 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "rigs"), str(HERE.parent / "rigs/lab")]
 import credlab  # noqa: E402
-from rig import CredRig  # noqa: E402
+from rig import CredRig, build_folder  # noqa: E402
 
 S3, NPM, IMAGES = "s3.us-east-1.amazonaws.com", "npm.test", "registry.test"
+PRIVATE, TOKENS, AUTH = "private.test", "tokens.test", "auth.test"
 USER, PASSWORD = "lab", secrets.token_hex(12)
+
+
+class TokenHandler(http.server.BaseHTTPRequestHandler):
+    """A registry with a token service: the password is for /jwt/auth of one host, tokens that it
+    issued are for the other."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        said, server = self.headers.get("Authorization", ""), self.server
+        at_auth = self.headers["Host"] == AUTH and self.path.startswith("/jwt/auth?")
+        server.seen.append((self.headers["Host"], self.path, said))
+        good, body = said in server.issued, {"repositories": ["lab/image"]}
+        if at_auth:
+            good, body = said == server.basic, {"token": secrets.token_hex(20)}
+            server.issued.add("Bearer " + body["token"])
+        content = json.dumps(body if good else {}).encode()
+        self.send_response(200 if good else 401)
+        if not good:
+            self.send_header("WWW-Authenticate",
+                             f'Bearer realm="https://{AUTH}/jwt/auth",service="{TOKENS}"')
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def token_server(lab):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), TokenHandler)
+    server.basic = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    server.seen, server.issued, server.port = [], set(), server.server_address[1]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(lab.cert, lab.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True,
+                                        do_handshake_on_connect=False)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def registry_file(*words):
+    """What `sbx secret set --registry` writes."""
+    program = build_folder() / "tests/rigs/credrig/vaultctl"
+    return subprocess.run([program, "registry", *words], capture_output=True, text=True,
+                          check=True).stdout
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
+    names = (*credlab.NAMES, PRIVATE, TOKENS, AUTH)
+    with credlab.Lab(tmp_path_factory.mktemp("lab"), names) as made:
         made.buckets, made.packages, made.images = made.s3(), made.npm(), made.registry(USER,
                                                                                         PASSWORD)
+        made.tokens = token_server(made)
         yield made
+        made.tokens.shutdown()
 
 
 @pytest.fixture(scope="module")
 def rig(lab):
-    ports = {S3: lab.buckets.port, NPM: lab.packages.port, IMAGES: lab.images.port}
+    ports = {S3: lab.buckets.port, NPM: lab.packages.port, IMAGES: lab.images.port,
+             PRIVATE: lab.images.port, TOKENS: lab.tokens.port, AUTH: lab.tokens.port}
+    services = {"registry-private-test": registry_file(PRIVATE),
+                "registry-tokens-test": registry_file(TOKENS, USER, f"{AUTH}/jwt/auth")}
     with CredRig([f"allow network {host}:443" for host in ports],
                  {f"{host}:443": f"127.0.0.1:{port}" for host, port in ports.items()},
-                 lab.ca.pem) as made:
+                 lab.ca.pem, services) as made:
         made.trusted = made.ca()
         made.set_secret("aws", "S3RVER:S3RVER")
         made.set_custom("npm-lab", lab.packages.token, NPM, env="LAB_NPM",
                         sentinel="npm-proxy-managed-0")
         made.set_custom("images", base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), IMAGES,
                         fmt="Basic %s")
+        made.set_secret("registry-private-test", f"{USER}:{PASSWORD}")
+        made.set_secret("registry-tokens-test", PASSWORD)
         yield made
 
 
@@ -168,11 +226,35 @@ def test_an_image_is_pushed_and_pulled(rig):
     assert code == 200 and out.read_bytes() == layer
 
 
+def test_a_private_registry_gets_the_password(rig):
+    """docker-registry with htpasswd; the client in the guest has no login."""
+    assert curl(rig, f"https://{PRIVATE}/v2/")[0] == 200
+    assert curl(rig, f"https://{PRIVATE}/v2/_catalog")[0] == 200
+    assert used(rig, "registry-private-test", "GET /v2/_catalog")
+    code, body = curl(rig, "-u", "thief:another-password", f"https://{PRIVATE}/v2/_catalog")
+    assert code == 403 and PASSWORD not in body
+
+
+def test_a_private_registry_with_a_token_service_gets_its_tokens(rig, lab):
+    """As docker does it: the registry names the token service, whose token is for the registry.
+    The guest gets neither the password nor a token."""
+    assert curl(rig, f"https://{TOKENS}/v2/_catalog")[0] == 401
+    code, body = curl(rig, f"https://{AUTH}/jwt/auth?service={TOKENS}&scope=registry:catalog:*")
+    token = json.loads(body)["token"]
+    assert code == 200 and token.startswith("registry-proxy-managed-")
+    code, body = curl(rig, "-H", f"Authorization: Bearer {token}", f"https://{TOKENS}/v2/_catalog")
+    assert code == 200 and "lab/image" in body
+    assert lab.tokens.seen[-1][2] in lab.tokens.issued
+    curl(rig, "-H", f"Authorization: Bearer {token}", f"https://{TOKENS}/elsewhere")
+    assert lab.tokens.seen[-1][1:] == ("/elsewhere", "")
+
+
 def test_without_the_credential_servers_say_no(rig):
     """So that the tests above could fail."""
-    for name in ("images", "npm-lab"):
+    for name in ("images", "npm-lab", "registry-private-test"):
         rig.remove_secret(name)
     rig.trusted.write_text(rig.trusted.read_text()
                            + pathlib.Path(rig.settings["network.extra-ca"]).read_text())
     assert curl(rig, f"https://{IMAGES}/v2/")[0] == 401
+    assert curl(rig, f"https://{PRIVATE}/v2/")[0] == 401
     assert curl(rig, f"https://{NPM}/lab-thing")[0] in (401, 403)

@@ -9,18 +9,20 @@
 static const struct verb subs[] = {
 	{
 		.name = "set",
-		.args = "SERVICE",
+		.args = "[SERVICE]",
 		.summary = "set the credential of a service",
 		.about =
 			"Sets the credential of a service (sbx secret services lists them), for all sandboxes or\n"
 			"for one. The change applies to running sandboxes "
 			"immediately.\n" ABOUT_VALUE "\n\n"
-			"With --ref or --command, no value is stored: a program is run when the value is needed.",
+			"With --ref or --command, no value is stored: a program is run when the value is needed.\n"
+			"With --registry, the credential is for a private container registry.",
 		.examples = "  sbx secret set anthropic\n"
 			    "  sbx secret set --sandbox demo github < token\n"
+			    "  sbx secret set --registry registry.example.com --user ci\n"
+			    "  sbx secret set openai --ref op://work/openai/key\n"
 			    "  sbx secret set github --command 'gh auth token' --refresh 30m\n",
 		.opts = secret_set_opts,
-		.min = 1,
 		.max = 1,
 		.first = VERB_SERVICE,
 		.run = secret_set_run,

@@ -6,6 +6,7 @@
 
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "registry_file.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
 
@@ -96,6 +97,22 @@ static int remove_one(const char *name, const char *sandbox, struct problem *p)
 	return api_call("DELETE", path, NULL, SECRET_TIMEOUT_MS, NULL, p);
 }
 
+/* Removed with the last credential that it is for: without it the others could not be used. */
+static void remove_file(const char *name)
+{
+	AUTO_JSON json_t *left = NULL;
+	struct problem ignored = {0};
+	const json_t *s;
+	size_t i;
+
+	if (secret_list(&left, &ignored) < 0)
+		return;
+	json_array_foreach (json_object_get(left, "secrets"), i, s)
+		if (strcmp(api_str(s, "name"), name) == 0)
+			return;
+	registry_file_remove(name);
+}
+
 int secret_rm_run(struct opts *o)
 {
 	AUTO_JSON json_t *answer = NULL;
@@ -113,6 +130,7 @@ int secret_rm_run(struct opts *o)
 	}
 	if (r < 0)
 		return ui_problem(&p, r);
+	remove_file(o->args.v[0]);
 	printf("Credential '%s' removed from %s%s\n", o->args.v[0],
 		sandbox ? "sandbox " : "all sandboxes", sandbox ? sandbox : "");
 	return EXIT_OK;

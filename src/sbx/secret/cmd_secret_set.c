@@ -5,6 +5,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/secret/service/registry.h"
+#include "registry_file.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
 #include "src/sbx/verb/verb.h"
@@ -17,14 +19,20 @@
 	{'g', "global", NULL, "for all sandboxes (default)"},                                   \
 		{0, "sandbox", "NAME", "for this sandbox only"},                                \
 		{'f', "force", NULL, "replace an existing credential without prompting"},       \
-		{0, "ref", "REF", "query a docker-credential program: docker:HELPER:SERVER"},   \
+		{0, "ref", "REF", "query a password manager: docker:, op://, aws: or pass:"},   \
 		{0, "command", "COMMAND", "use the first line of a program's output"},          \
 		{0, "refresh", "TIME", "time to keep such a value: 30m, 8h, on-demand"},        \
 	{                                                                                       \
 		't', "token", "VALUE", "refused: others can read command lines", .hidden = true \
 	}
 
-const struct opt_def secret_set_opts[] = {COMMON_OPTS, {0}};
+const struct opt_def secret_set_opts[] = {
+	{0, "registry", "HOST[:PORT]", "the credential of a private container registry"},
+	{0, "user", "USER", "user of the registry; the value is then the password"},
+	{0, "token-service", "HOST/PATH", "token service of the registry, if on another host"},
+	COMMON_OPTS,
+	{0},
+};
 const struct opt_def secret_custom_opts[] = {
 	{0, "host", "HOST[:PORT]", "host of the credential (default port: 443)", .many = true},
 	{0, "header", "NAME", "header name (default: authorization)"},
@@ -45,9 +53,10 @@ static int refuse_value(const char *given, const char *verb, struct problem *p)
 	return problem_usage(p, -EINVAL, verb);
 }
 
-/* Everything except the value, then the value, then all of it to sbxd. */
+/* Everything except the value, then the value, then all of it to sbxd. `service`: the text of a
+ * service file to write before, or NULL. */
 static int set_all(const char *name, const char *shape, const char *sandbox, bool force,
-	json_t *body, struct problem *p)
+	const char *service, json_t *body, struct problem *p)
 {
 	AUTO_SECRET_VALUE struct secret_value v = {0};
 	AUTO_JSON json_t *answer = NULL;
@@ -62,6 +71,8 @@ static int set_all(const char *name, const char *shape, const char *sandbox, boo
 		r = secret_value_init(&v, p);
 	if (r == 0 && by_value)
 		r = secret_get_value(name, shape, &v, p);
+	if (r == 0 && service)
+		r = registry_file_save(name, service, p);
 	if (r == 0)
 		r = secret_put(name, body, by_value ? &v : NULL, &answer, p);
 	if (r == 0)
@@ -69,11 +80,71 @@ static int set_all(const char *name, const char *shape, const char *sandbox, boo
 	return r;
 }
 
+/* What to set: a service, or a registry with the text of its service file. */
+struct target {
+	char *name, *shape, *text;
+};
+
+static void target_done(struct target *t)
+{
+	free(t->name);
+	free(t->shape);
+	free(t->text);
+}
+
+static int find_target(const char *name, struct target *ret, struct problem *p)
+{
+	AUTO_JSON json_t *services = NULL;
+	const json_t *service = NULL;
+	int r = secret_services(&services, p);
+
+	if (r == 0)
+		r = secret_find_service(services, name, &service, p);
+	if (r < 0)
+		return r;
+	ret->name = xstrdup(name);
+	ret->shape = xstrdup(api_str(service, "shape"));
+	return 0;
+}
+
+static int make_registry(const struct opts *o, struct target *ret, struct problem *p)
+{
+	const struct registry reg = {.host = opts_value(o, "registry"),
+		.user = opts_value(o, "user"),
+		.token = opts_value(o, "token-service")};
+	char name[REGISTRY_MAX_NAME];
+	int r = registry_name(reg.host, name, &p->err);
+
+	if (r == 0)
+		r = registry_text(&reg, &ret->text, &p->err);
+	if (r < 0)
+		return problem_usage(p, -EINVAL, "secret set");
+	ret->name = xstrdup(name);
+	ret->shape = xstrdup(reg.user ? "token" : "user:password");
+	return registry_file_check(name, ret->text, p);
+}
+
+static int take_target(const struct opts *o, struct target *ret, struct problem *p)
+{
+	bool is_registry = opts_has(o, "registry");
+	const char *why = NULL;
+
+	if (o->args.n + is_registry != 1)
+		why = is_registry ? "SERVICE and --registry are mutually exclusive"
+				  : "missing SERVICE or --registry HOST";
+	else if (!is_registry && (opts_has(o, "user") || opts_has(o, "token-service")))
+		why = "--user and --token-service require --registry";
+	if (!why)
+		return is_registry ? make_registry(o, ret, p) : find_target(o->args.v[0], ret, p);
+	(void)err_set(&p->err, -EINVAL, "%s", why);
+	return problem_usage(p, -EINVAL, "secret set");
+}
+
 int secret_set_run(struct opts *o)
 {
-	AUTO_JSON json_t *services = NULL, *ref = NULL, *body = NULL;
-	const json_t *service = NULL;
-	const char *sandbox = NULL, *name = o->args.v[0];
+	CLEANUP(target_done) struct target t = {0};
+	AUTO_JSON json_t *ref = NULL, *body = NULL;
+	const char *sandbox = NULL;
 	struct problem p = {0};
 	int r = refuse_value(opts_value(o, "token"), "secret set", &p);
 
@@ -82,15 +153,12 @@ int secret_set_run(struct opts *o)
 	if (r == 0)
 		r = secret_take_ref(o, "secret set", SET_REFRESH, &ref, &p);
 	if (r == 0)
-		r = secret_services(&services, &p);
-	if (r == 0)
-		r = secret_find_service(services, name, &service, &p);
+		r = take_target(o, &t, &p);
 	if (r == 0) {
 		body = json_pack("{s:s}", "kind", "service");
 		if (ref)
 			(void)json_object_set(body, "ref", ref);
-		r = set_all(
-			name, api_str(service, "shape"), sandbox, opts_has(o, "force"), body, &p);
+		r = set_all(t.name, t.shape, sandbox, opts_has(o, "force"), t.text, body, &p);
 	}
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
@@ -175,6 +243,6 @@ int secret_custom_run(struct opts *o)
 	if (r == 0 && ref)
 		(void)json_object_set(body, "ref", ref);
 	if (r == 0)
-		r = set_all(o->args.v[0], "token", sandbox, opts_has(o, "force"), body, &p);
+		r = set_all(o->args.v[0], "token", sandbox, opts_has(o, "force"), NULL, body, &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }

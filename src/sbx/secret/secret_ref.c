@@ -28,18 +28,15 @@ static int find_program(const char *name, char *buf, size_t size, struct problem
 }
 
 /* docker:HELPER:SERVER */
-static int take_docker(const char *text, json_t **ret, struct problem *p)
+static int take_docker(const char *helper, json_t **ret, struct problem *p)
 {
-	const char *helper = text + 7, *colon = strchr(helper, ':');
+	const char *colon = strchr(helper, ':');
 	AUTO_FREE char *name = NULL;
 	char program[PATHS_MAX];
 	int r;
 
-	if (strncmp(text, "docker:", 7) != 0 || !colon || colon == helper || !colon[1]) {
-		(void)err_set(&p->err, -EINVAL, "invalid --ref '%s': expected docker:HELPER:SERVER",
-			text);
-		return problem_usage(p, -EINVAL, "secret set");
-	}
+	if (!colon || colon == helper || !colon[1])
+		return -EBADMSG;
 	name = xasprintf("docker-credential-%.*s", (int)(colon - helper), helper);
 	r = find_program(name, program, sizeof(program), p);
 	if (r < 0)
@@ -47,6 +44,81 @@ static int take_docker(const char *text, json_t **ret, struct problem *p)
 	*ret = json_pack(
 		"{s:s, s:s, s:[s]}", "kind", "docker", "program", program, "args", colon + 1);
 	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
+}
+
+static int take_program(const char *name, json_t *args, json_t **ret, struct problem *p)
+{
+	char program[PATHS_MAX];
+	int r = find_program(name, program, sizeof(program), p);
+
+	if (r < 0) {
+		json_decref(args);
+		return r;
+	}
+	*ret = json_pack("{s:s, s:s, s:o}", "kind", "first-line", "program", program, "args", args);
+	return *ret ? 0 : err_set(&p->err, -EINVAL, "the reference is not UTF-8");
+}
+
+/* op://VAULT/ITEM/FIELD or op://VAULT/ITEM/SECTION/FIELD, of 1Password */
+static int take_op(const char *path, json_t **ret, struct problem *p)
+{
+	unsigned parts = 1;
+
+	for (const char *c = path; *c; c++) {
+		if (*c == '/' && (c == path || !c[1] || c[1] == '/'))
+			return -EBADMSG;
+		parts += *c == '/';
+	}
+	if (parts < 3 || parts > 4)
+		return -EBADMSG;
+	return take_program(
+		"op", json_pack("[s, s, s+]", "read", "--no-newline", "op://", path), ret, p);
+}
+
+/* The name or the ARN of a secret; an ARN has the region. */
+static int take_aws(const char *id, json_t **ret, struct problem *p)
+{
+	static const char service[] = ":secretsmanager:";
+	const char *region = str_starts(id, "arn:") ? strstr(id, service) : NULL;
+	json_t *args;
+
+	if (!id[0] || id[0] == '-' || (str_starts(id, "arn:") && !region))
+		return -EBADMSG;
+	args = json_pack("[s, s, s, s, s, s, s, s]", "secretsmanager", "get-secret-value",
+		"--secret-id", id, "--query", "SecretString", "--output", "text");
+	if (region) {
+		region += sizeof(service) - 1;
+		(void)json_array_append_new(args, json_string("--region"));
+		(void)json_array_append_new(args, json_stringn(region, strcspn(region, ":")));
+	}
+	return take_program("aws", args, ret, p);
+}
+
+static int take_pass(const char *name, json_t **ret, struct problem *p)
+{
+	if (!name[0] || name[0] == '-')
+		return -EBADMSG;
+	return take_program("pass", json_pack("[s, s]", "show", name), ret, p);
+}
+
+static int take_form(const char *text, json_t **ret, struct problem *p)
+{
+	static const struct {
+		const char *begin;
+		int (*take)(const char *rest, json_t **ret, struct problem *p);
+	} forms[] = {{"docker:", take_docker}, {"op://", take_op}, {"aws:", take_aws},
+		{"pass:", take_pass}};
+	int r = -EBADMSG;
+
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+		if (str_starts(text, forms[i].begin))
+			r = forms[i].take(text + strlen(forms[i].begin), ret, p);
+	if (r != -EBADMSG)
+		return r;
+	(void)err_set(&p->err, -EINVAL,
+		"invalid --ref '%s': expected docker:HELPER:SERVER, op://VAULT/ITEM/FIELD, aws:SECRET or pass:NAME",
+		text);
+	return problem_usage(p, -EINVAL, "secret set");
 }
 
 /* Returns the next word of a command line, unquoted, in place; NULL at the end. *bad: a quote is
@@ -75,10 +147,9 @@ static int take_command(const char *text, json_t **ret, struct problem *p)
 {
 	AUTO_FREE char *copy = xstrdup(text);
 	AUTO_JSON json_t *args = json_array();
-	char *rest = copy, program[PATHS_MAX];
+	char *rest = copy;
 	bool bad = false;
 	const char *first = next_word(&rest, &bad), *word;
-	int r;
 
 	while (!bad && (word = next_word(&rest, &bad)))
 		(void)json_array_append_new(args, json_string(word));
@@ -88,11 +159,7 @@ static int take_command(const char *text, json_t **ret, struct problem *p)
 			    : "invalid --command: missing program");
 		return problem_usage(p, -EINVAL, "secret set");
 	}
-	r = find_program(first, program, sizeof(program), p);
-	if (r < 0)
-		return r;
-	*ret = json_pack("{s:s, s:s, s:O}", "kind", "first-line", "program", program, "args", args);
-	return *ret ? 0 : err_set(&p->err, -EINVAL, "the command is not UTF-8");
+	return take_program(first, json_incref(args), ret, p);
 }
 
 static int take_refresh(const char *text, json_t *ref, const char *verb, struct problem *p)
@@ -126,6 +193,6 @@ int secret_take_ref(const struct opts *o, const char *verb, const char *refresh,
 	}
 	if (!ref && !command)
 		return 0;
-	r = ref ? take_docker(ref, ret, p) : take_command(command, ret, p);
+	r = ref ? take_form(ref, ret, p) : take_command(command, ret, p);
 	return r < 0 ? r : take_refresh(span ? span : refresh, *ret, verb, p);
 }

@@ -2,9 +2,11 @@
 /*
  * vaultctl - one question to a vault as ADMIN, over its real socket; values come by standard input.
  *
- *   vaultctl set NAME SCOPE                                        a service's; the value is read
- *   by the vault vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL vaultctl rm NAME SCOPE
+ *   vaultctl set NAME SCOPE            the credential of a service; the vault reads the value
+ *   vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL
+ *   vaultctl rm NAME SCOPE
  *   vaultctl stop
+ *   vaultctl registry HOST [USER TOKEN-SERVICE]     without a vault: prints a service file
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,9 +15,11 @@
 #include <unistd.h>
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/os/ipc/vault_chan.h"
 #include "lib/os/ipc/vault_sock.h"
+#include "lib/secret/service/registry.h"
 
 #define WAIT_MS 60000
 #define ID 7
@@ -64,14 +68,32 @@ static int ask(int vault, int argc, char **argv)
 	die("what?");
 }
 
+/* What `sbx secret set --registry` writes. */
+static int print_registry(int argc, char **argv)
+{
+	const struct registry reg = {.host = argv[2],
+		.user = argc == 5 ? argv[3] : NULL,
+		.token = argc == 5 ? argv[4] : NULL};
+	AUTO_FREE char *text = NULL;
+	struct err err = {0};
+
+	if (registry_text(&reg, &text, &err) < 0)
+		die("%s", err.text);
+	(void)fputs(text, stdout);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct ipc_msg msg;
 	struct vault_done done;
 	struct err err = {0};
-	int vault = vault_sock_connect(&err);
+	int vault;
 
 	log_init("vaultctl");
+	if (argc > 2 && strcmp(argv[1], "registry") == 0)
+		return print_registry(argc, argv);
+	vault = vault_sock_connect(&err);
 	if (vault < 0)
 		die("%s", err.text);
 	next(vault, &msg);
