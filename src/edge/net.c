@@ -118,7 +118,7 @@ void net_on_timer(struct edge *e, struct loop_key key)
 		return;
 	switch (c->state) {
 	case CONN_SNIFFING:
-		if (c->kind == CONN_DNS)
+		if (c->kind == CONN_DNS || c->kind == CONN_LINK)
 			conn_reset(e, c);
 		else
 			caught_on_timer(e, c);
@@ -168,6 +168,8 @@ static void route_verdict(
 		name_on_verdict(e, c, verdict);
 	else if (c->state == CONN_ASKED && c->kind == CONN_MAY)
 		caught_on_may(e, c, verdict);
+	else if (c->state == CONN_ASKED && c->kind == CONN_LINK)
+		link_on_verdict(e, c, verdict);
 	else if (c->state == CONN_ASKED && c->kind == CONN_AGENT)
 		agent_on_verdict(e, c, verdict, TAKE_FD(own));
 	else if (c->state == CONN_ASKED)
@@ -218,6 +220,8 @@ static enum conn_kind kind_of(const char *path)
 		return CONN_DNS;
 	if (strcmp(path, "/agent") == 0)
 		return CONN_AGENT;
+	if (strcmp(path, "/link") == 0)
+		return CONN_LINK;
 	return CONN_FREE;
 }
 
@@ -247,6 +251,10 @@ static int begin_net(struct edge *e, struct conn *c, const char *path)
 		return 0;
 	case CONN_AGENT:
 		agent_ask(e, c);
+		return 0;
+	case CONN_LINK:
+		c->via = EDGE_VIA_FORWARD;
+		conn_set_timer(e, c, e->first_ms);
 		return 0;
 	case CONN_STREAM:
 	case CONN_FREE:
@@ -341,6 +349,8 @@ static void on_end(void *ctx, uint32_t sid, uint32_t slot)
 	case CONN_SNIFFING:
 		if (c->kind == CONN_DNS)
 			name_on_end(e, c);
+		else if (c->kind == CONN_LINK)
+			link_on_end(e, c);
 		else
 			caught_on_bytes(e, c);
 		return;

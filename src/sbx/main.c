@@ -12,6 +12,7 @@
 #include "src/sbx/audit/audit.h"
 #include "src/sbx/clone/clone.h"
 #include "src/sbx/host/host.h"
+#include "src/sbx/open/open.h"
 #include "src/sbx/policy/policy.h"
 #include "src/sbx/rewind/rewind.h"
 #include "src/sbx/sandbox/sandbox.h"
@@ -54,6 +55,7 @@ const struct verb *const verb_table[] = {
 	&verb_policy,
 	&verb_approve,
 	&verb_refuse,
+	&verb_open,
 	&verb_api,
 	&verb_secret,
 	&verb_settings,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sbx approve and sbx refuse, and their API, with the real sbxd and a simulated keeper that has
-requests which wait for a person."""
+"""sbx approve, sbx refuse and sbx open, and their API, with the real sbxd and a simulated keeper
+that has requests and links which wait for a person."""
 import concurrent.futures
 import hashlib
 import http.client
@@ -307,3 +307,141 @@ def test_the_title_changes_with_the_number(held, inst):
     titles = [part.split("\x1b\\")[0] for part in out.split("\x1b]2;sbx: ")[1:]]
     assert titles == ["2 requests wait for approval", "1 request waits for approval"]
     assert out.count("\x07") == 1 and out.count("\x1b[23;2t") == 1
+
+
+# sbx open: links that a sandbox asks the user to open
+
+URL = "https://login.example/authorize?a=$(id)&b='x'&state=0123456789"
+LINK = {"id": "K7QD", "kind": 1, "effects": URL}
+OPEN, NO = 4, 0
+
+
+@pytest.fixture
+def browser(inst):
+    """$BROWSER; returns what it was started with."""
+    program, args = inst.root / "browser", inst.root / "arguments"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>{args}\n')
+    program.chmod(0o755)
+    inst.env["BROWSER"] = f"{program} --new"
+    return lambda: args.read_text().splitlines() if args.exists() else []
+
+
+def test_no_link_waits(inst):
+    p = inst.sbx("open", check=0)
+    assert p.stdout == "" and "No links wait to be opened" in p.stderr
+    assert json.loads(inst.sbx("open", "--json", check=0).stdout) == {"links": []}
+    assert "sbx approve" in inst.sbx("open", "K7QD", check=1).stderr
+
+
+def test_the_list_has_links_only(held, inst):
+    held.create("demo", [LINK, READ])
+    lines = inst.sbx("open", check=0).stdout.splitlines()
+    assert lines[0].split() == ["ID", "SANDBOX", "STATE", "LEFT", "LINK"] and len(lines) == 2
+    assert lines[1].startswith("K7QD") and lines[1].endswith(URL)
+    links = json.loads(inst.sbx("open", "--json", check=0).stdout)["links"]
+    assert [link["id"] for link in links] == ["K7QD"]
+
+
+def test_nothing_is_opened_without_a_prompt(held, inst, browser):
+    held.create("demo", [LINK])
+    for args in ["K7QD"], ["K7QD", "--json"], ["K7QD", "--print"]:
+        p = inst.sbx("open", *args, input="y\n", check=0)
+        assert URL in p.stdout and not held.answers() and not browser()
+    link = json.loads(inst.sbx("open", "k7qd", "--json", check=0).stdout)
+    assert link["host"] == "login.example" and link["port"] == 443 and not link["punycode"]
+    assert link["policy_allows"] is False and link["digest"] == digest(LINK)
+
+
+def test_the_link_is_one_argument_of_the_browser(held, inst, browser):
+    held.create("demo", [LINK])
+    out, status = on_terminal(inst, ["open", "K7QD"], b"y\n")
+    assert status == 0 and URL in out and "Opened the link of sandbox 'demo'" in out
+    assert "does NOT allow the sandbox to connect to login.example:443" in out
+    assert browser() == ["--new", URL]
+    assert held.answers()[0][:2] == ["K7QD", OPEN]
+    assert "no such request" in inst.sbx("open", "K7QD", check=1).stderr
+
+
+def test_what_the_policy_allows_is_said(held, inst, browser):
+    inst.sbx("policy", "allow", "network", "login.example", check=0)
+    held.create("demo", [LINK])
+    out = inst.sbx("open", "K7QD", check=0).stdout
+    assert "allows the sandbox to connect to login.example:443" in out and "NOT" not in out
+
+
+def test_a_user_can_refuse_or_wait(held, inst, browser):
+    held.create("demo", [LINK, {**LINK, "id": "M2XB"}])
+    out, status = on_terminal(inst, ["open", "K7QD"], b"q\n")
+    assert status == 0 and "still waits" in out and not held.answers()
+    out, status = on_terminal(inst, ["open", "K7QD"], b"\n")
+    assert status == 0 and not held.answers()
+    out, status = on_terminal(inst, ["open", "K7QD"], b"n\n")
+    assert status == 0 and "Refused link K7QD" in out
+    inst.sbx("refuse", "M2XB", check=0)
+    assert [a[:2] for a in held.answers()] == [["K7QD", NO], ["M2XB", NO]] and not browser()
+
+
+def test_without_a_browser_the_link_is_printed(held, inst, browser):
+    held.create("demo", [{**LINK, "id": f"AAA{i}"} for i in range(3)])
+    out, status = on_terminal(inst, ["open", "AAA0", "--print"], b"y\n")
+    assert status == 0 and out.count(URL) == 2 and not browser()
+    inst.env.pop("BROWSER")
+    for name in "DISPLAY", "WAYLAND_DISPLAY":
+        inst.env.pop(name, None)
+    out, status = on_terminal(inst, ["open", "AAA1"], b"y\n")
+    assert status == 0 and "Open this link in a browser" in out and out.count(URL) == 2
+    inst.env["BROWSER"] = "/nonexistent/browser"
+    out, status = on_terminal(inst, ["open", "AAA2"], b"y\n")
+    assert status == 0 and "cannot start /nonexistent/browser" in out and out.count(URL) == 2
+    assert [a[1] for a in held.answers()] == [OPEN] * 3
+
+
+HOSTILE = [
+    "https://login.example/\x1b]0;x\x07", "https://login.example/\nhttps://b.example/",
+    "https://login.example/\u202ecod.exe", "https://" "l\u043egin.example/",
+    "https://a@login.example/",
+    "file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "http://127.0.0.1:8080/",
+    "http://localhost/", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "http://169.254.169.254/",
+    "http://0x0a000001/", "http://2130706433/", "http://router/",
+    "https://login.example/" + "x" * 4000,
+    "--version", "https://login.example", "HTTPS://login.example/", ""]
+
+
+def test_a_keeper_that_sends_another_link_opens_nothing(held, inst, browser):
+    """The keeper refuses these links of a guest; sbx does so again."""
+    held.create("demo", [{**LINK, "id": f"AA{i:02}", "effects": u} for i, u in enumerate(HOSTILE)])
+    for i, url in enumerate(HOSTILE):
+        out, status = on_terminal(inst, ["open", f"AA{i:02}"], b"y\n")
+        assert status == 1 and f"invalid link AA{i:02}" in out, (url, out)
+        assert "\x1b]0" not in out and "\u202e" not in out and "[y]es" not in out
+    assert not held.answers() and not browser()
+
+
+def test_a_link_is_not_approved_and_a_request_is_not_opened(held, inst, browser):
+    held.create("demo", [LINK, READ])
+    p = inst.sbx("approve", "K7QD", check=1)
+    assert "is a link" in p.stderr and "sbx open K7QD" in p.stderr
+    p = inst.sbx("approve", "K7QD", "--once", "--digest", digest(LINK), check=1)
+    assert "sbx open K7QD" in p.stderr
+    p = inst.sbx("open", "M2XB", check=1)
+    assert "request for approval" in p.stderr and "sbx approve M2XB" in p.stderr
+    assert not held.answers()
+    for ident, what, word in (("K7QD", LINK, "once"), ("K7QD", LINK, "always"),
+                              ("M2XB", READ, "open")):
+        status, o = held.call("POST", f"/v1/holds/{ident}", {"answer": word,
+                                                             "digest": digest(what)})
+        assert status == 409 and o["error"]["code"] == "kind", o
+    assert {h["state"] for h in held.listed()} == {"open"} and not browser()
+
+
+def test_a_link_is_opened_with_the_digest_that_was_read(held, inst):
+    held.create("demo", [LINK])
+    status, o = held.call("POST", "/v1/holds/K7QD", {"answer": "open", "digest": "0" * 64})
+    assert status == 409 and o["error"]["code"] == "stale"
+    wrong = hashlib.sha256(b"https://b.example/").hexdigest()
+    assert held.call("POST", "/v1/holds/K7QD", {"answer": "open", "digest": wrong})[0] == 409
+
+
+def test_usage_of_open(inst):
+    for args in ["--print"], ["K7QD", "--print", "--json"], ["K7QD", "M2XB"], ["--yes", "K7QD"]:
+        assert inst.sbx("open", *args).returncode == 2, args

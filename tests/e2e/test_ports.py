@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published ports: real services in a real VM, reached from this host and from nowhere else. Those
-of a container: test_docker.py.
+of a container: test_docker.py. Links that a guest asks the user to open.
 """
 import base64
 import concurrent.futures
@@ -21,6 +21,7 @@ import host
 import pytest
 from host import until
 from installation import START_SECONDS, private
+from term import Terminal
 
 MIB, LONG_MIB = 96, 256  # that go each way
 ROUNDS, LONG_ROUNDS = 250, 10_000  # connections one after the other
@@ -560,3 +561,85 @@ def test_only_this_machine_unless_an_address_is_said(lan):
                        timeout=START_SECONDS)
         assert done.returncode == 1 and "already published by sandbox lan" in done.stderr
         made.rm()
+
+
+# Links: xdg-open, open and $BROWSER in the guest, until the browser of the host
+
+URL = "https://login.example/authorize?state=1&next=%2F"
+
+
+@pytest.fixture(scope="module")
+def linked(env):
+    made = env.create("links", env.make_folder("links"))
+    yield made
+    made.rm()
+
+
+@pytest.fixture
+def browser(env, tmp_path):
+    program, args = tmp_path / "browser", tmp_path / "arguments"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>{args}\n')
+    program.chmod(0o755)
+    env.env["BROWSER"] = str(program)
+    yield lambda: args.read_text().splitlines() if args.exists() else []
+    del env.env["BROWSER"]
+
+
+def links(env):
+    return json.loads(env.sbx("open", "--json").stdout)["links"]
+
+
+def answer(env, ident, key):
+    with Terminal(env, "sbx", "open", ident) as t:
+        t.wait_for("[y]es, [n]o, [q]uit", 60)
+        t.line(key)
+        return t.wait_end(60), t.screen()
+
+
+@pytest.mark.parametrize("program", ["xdg-open", "open", "sbx-open", "$BROWSER"])
+def test_a_link_of_the_guest_opens_in_the_browser_of_the_host(linked, env, browser, program):
+    said = linked.guest(f"{program} '{URL}' 2>&1", user="agent")
+    link, = links(env)
+    assert f"sbx open {link['id']}" in said and link["effects"] == [URL]
+    assert answer(env, link["id"], "y")[0] == 0
+    assert browser() == [URL] and links(env) == []
+
+
+def test_a_refused_link_is_not_shown_again(linked, env, browser):
+    linked.guest(f"xdg-open '{URL}&no'", user="agent")
+    link, = links(env)
+    assert answer(env, link["id"], "n")[0] == 0
+    assert "refused by the user" in linked.guest(f"xdg-open '{URL}&no' 2>&1 || true", user="agent")
+    assert not browser()
+
+
+def test_other_links_are_refused_in_the_guest(linked, env):
+    for url, why in {"file:///etc/passwd": "http", "javascript:alert(1)": "http", "x": "http",
+                     "http://127.0.0.1:8080/": "loopback", "http://[::1]/": "loopback",
+                     "http://localhost:3000/": "local network", "https://a@b.example/": "user name",
+                     "http://169.254.169.254/": "metadata", "https://b.example/$(printf '\\033')x":
+                     "0x1b", "https://b.example/" + "x" * 4000: "4000"}.items():
+        said = linked.guest(f'xdg-open "{url}" 2>&1; echo status $?', user="agent")
+        assert said.startswith("error: ") and why in said and "status 4" in said, (url, said)
+    assert [h for h in links(env) if h["state"] == "open"] == []
+
+
+def test_raw_bytes_on_the_socket_of_the_guest_show_nothing(linked, env):
+    """Guest root, without our program."""
+    out = linked.guest("""python3 - <<'END'
+import socket
+def say(data, end=True):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("/run/sbx/link.sock")
+    s.settimeout(120)
+    try:
+        s.sendall(data)
+        if end:
+            s.shutdown(socket.SHUT_WR)
+        return s.recv(1000)[:1]
+    except OSError:
+        return b"reset"
+print([say(d) for d in (b"", b"\\0", b"https://a.example/\\n", b"h" * 60000, bytes(range(256)))])
+END""", user="root")
+    assert out.strip() == str([b"-"] * 5), out
+    assert [h for h in links(env) if h["state"] == "open"] == []

@@ -296,7 +296,8 @@ class Keeper:
         if h.get("state", 1) == 0:
             self.say(UNHELD, place, b"")
             return
-        self.say(HELD, place, text(h["id"]) + struct.pack("<BQQI", h.get("state", 1), 1000,
+        self.say(HELD, place, text(h["id"]) + struct.pack("<BBQQI", h.get("kind", 0),
+                                                          h.get("state", 1), 1000,
                                                           h.get("left", 600000), 1)
                  + hashlib.sha256(h["effects"].encode()).digest()
                  + b"".join(text(h.get(k, "")) for k in ("effects", "rule", "preview")))
@@ -313,9 +314,10 @@ class Keeper:
             if h["id"] != name or h.get("state", 1) == 0:
                 continue
             code = (-errno.ESTALE if hashlib.sha256(h["effects"].encode()).digest() != digest else
-                    -errno.EALREADY if h.get("state", 1) != 1 else 0)
+                    -errno.EALREADY if h.get("state", 1) != 1 else
+                    -errno.EINVAL if choice and (choice == 4) != h.get("kind", 0) else 0)
             if code == 0:
-                h["state"] = 0 if reason == "vanish" else 2 if choice else 3
+                h["state"] = 0 if reason == "vanish" or choice == 4 else 2 if choice else 3
                 if choice == 3:
                     h["left"] = (1 << 64) - 1  # without end
                 self.held(place)

@@ -12,11 +12,12 @@
  *          the guest there, edge sends an ASK, and the keeper answers each with one VERDICT. An
  *          allowed TUNNEL or HTTP comes with a stream socket to egress, where one exchange of
  *          proto/PROTOCOL.canon follows; DNS, CONNECT and refusals come without. The socket of an
- *          allowed AGENT is connected to sbx-ssh-agent. An ASK with a fault is a request that edge
- *          has rejected: it is recorded and denied. A TUNNEL whose verdict is `opened` has no
- *          socket: edge terminates the guest's TLS, and each request inside is an HTTP ASK with
- *          `tls`. A VERDICT with `wants` is not a decision: rules for the host name headers, and
- *          edge sends the ASK again with them. To intercept, edge creates the CA of the sandbox
+ *          allowed AGENT is connected to sbx-ssh-agent. LINK has a URL as its target, which the
+ *          user is asked to open: allowed means that it is shown. An ASK with a fault is a request
+ *          that edge has rejected: it is recorded and denied. A TUNNEL whose verdict is `opened`
+ *          has no socket: edge terminates the guest's TLS, and each request inside is an HTTP ASK
+ *          with `tls`. A VERDICT with `wants` is not a decision: rules for the host name headers,
+ *          and edge sends the ASK again with them. To intercept, edge creates the CA of the sandbox
  *          when it is configured, or uses the CA in CONFIG, and sends it once in CA: the
  *          certificate for the guest, and the state that the next edge needs.
  * Trust    keeper: edge may be compromised by the guest. edge: also checks the keeper.
@@ -99,13 +100,14 @@ enum edge_ask_kind {
 	EDGE_ASK_AGENT,	 /* the host's SSH agent */
 	/* Whether a TUNNEL or HTTP to host:port would be refused by policy. Nothing is opened. */
 	EDGE_ASK_CONNECT,
+	EDGE_ASK_LINK, /* may the user be asked to open this URL? */
 	EDGE_N_ASK_KINDS,
 };
 
 /* Whether an allowed one, unless it is opened, comes with a socket. */
 static inline bool edge_ask_has_socket(enum edge_ask_kind kind)
 {
-	return kind != EDGE_ASK_DNS && kind != EDGE_ASK_CONNECT;
+	return kind != EDGE_ASK_DNS && kind != EDGE_ASK_CONNECT && kind != EDGE_ASK_LINK;
 }
 
 /* How the guest named the target. */
@@ -129,11 +131,11 @@ struct edge_ask {
 	uint16_t qtype;		  /* DNS */
 	bool tls;		  /* HTTP: inside TLS that edge has opened */
 	char method[EDGE_MAX_METHOD]; /* HTTP */
-	char target
-		[EDGE_MAX_TARGET];  /* HTTP: the whole path, and `?` and the query if it has one */
-	char fault[EDGE_MAX_TEXT];  /* not "": why edge has refused it */
-	uint32_t wants_id;	    /* HTTP: of the `wants` whose headers `named` has; 0: none */
-	char named[EDGE_MAX_NAMED]; /* HTTP: text of lib/wire/http/canon/canon_named.h */
+	char target[EDGE_MAX_TARGET]; /* HTTP: the whole path, and `?` and the query if it has one.
+				     * LINK: the URL */
+	char fault[EDGE_MAX_TEXT];    /* not "": why edge has refused it */
+	uint32_t wants_id;	      /* HTTP: of the `wants` whose headers `named` has; 0: none */
+	char named[EDGE_MAX_NAMED];   /* HTTP: text of lib/wire/http/canon/canon_named.h */
 };
 
 /* The target of an HTTP ask up to its query. */

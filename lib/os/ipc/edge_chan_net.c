@@ -144,8 +144,11 @@ static bool ask_is_ok(const struct edge_ask *a)
 	bool http = a->kind == EDGE_ASK_HTTP;
 	bool dns = a->kind == EDGE_ASK_DNS;
 	bool agent = a->kind == EDGE_ASK_AGENT;
+	bool link = a->kind == EDGE_ASK_LINK;
 
-	if (!http && (a->method[0] || a->target[0] || a->tls || a->wants_id))
+	if (!http && (a->method[0] || a->tls || a->wants_id || (a->target[0] && !link)))
+		return false;
+	if (link && !a->target[0])
 		return false;
 	if (a->named[0] && !a->wants_id)
 		return false;

@@ -69,6 +69,15 @@ static size_t count_open(const struct holds *t)
 	return n;
 }
 
+static size_t count_links(const struct holds *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < HOLD_MAX; i++)
+		n += t->list[i].state == HOLD_OPEN && t->list[i].text.kind == HOLD_LINK;
+	return n;
+}
+
 static struct hold *find_free(struct holds *t)
 {
 	for (size_t i = 0; i < HOLD_MAX; i++)
@@ -136,6 +145,7 @@ static void copy_text(struct hold *h, const struct hold_text *what)
 	char *at = h->block =
 		xmalloc(strlen(what->effects) + strlen(what->rule) + strlen(what->preview) + 3);
 
+	h->text.kind = what->kind;
 	memcpy(h->text.digest, what->digest, sizeof(h->text.digest));
 	h->text.effects = put_text(&at, what->effects);
 	h->text.rule = put_text(&at, what->rule);
@@ -157,7 +167,8 @@ static enum hold_result open_hold(
 	h = find_free(t);
 	if (!can_show(what))
 		return HOLD_LONG;
-	if (!h || count_open(t) >= t->max_open)
+	if (!h || count_open(t) >= t->max_open ||
+		(what->kind == HOLD_LINK && count_links(t) >= HOLD_MAX_LINKS))
 		return HOLD_CROWDED;
 	if (is_too_often(t, now_ms))
 		return HOLD_OFTEN;

@@ -9,10 +9,10 @@
  *          (hold_use), or for all equal requests and a time that may have no end. A no is kept for
  *          HOLD_USE_MS, so that an equal request is refused without another prompt. A new policy
  *          ends approvals and every no.
- *
- *          The caller keeps the requests that wait. For HOLD_WAIT it waits at most HOLD_INLINE_MS,
- *          and calls hold_again when the hold has changed: hold_again never opens a hold, so a
- *          request that lost the approval to an equal one does not prompt again.
+ *          For a HOLD_LINK, a URL for the user's browser, no request waits. The caller keeps the
+ *          others. For HOLD_WAIT one waits at most HOLD_INLINE_MS, and hold_again is called when
+ *          the hold has changed: it never opens a hold, so a request that lost the approval to an
+ *          equal one does not prompt again.
  * Trust    Input: texts that the guest chose. They are copied, never parsed. An effect list that
  *          is too long to be shown is refused: a person must see everything that he approves.
  * Owns     A heap block per hold with its texts. All other calls use no heap.
@@ -26,14 +26,15 @@
 #include "lib/base/hash/sha256.h"
 
 #define HOLD_MAX 64
-#define HOLD_ID 5 /* four characters of Crockford's base32, and a NUL */
+#define HOLD_MAX_LINKS 3 /* of the open holds */
+#define HOLD_ID 5	 /* four characters of Crockford's base32, and a NUL */
 #define HOLD_MAX_EFFECTS 4096
 #define HOLD_MAX_PREVIEW 8192
 #define HOLD_MAX_RULE 512
 #define HOLD_MAX_REASON 200
 #define HOLD_INLINE_MS 55000
 #define HOLD_OPEN_MS (15 * 60 * 1000)
-#define HOLD_USE_MS (15 * 60 * 1000)
+#define HOLD_USE_MS HOLD_OPEN_MS
 #define HOLD_HOUR_MS (60 * 60 * 1000)
 #define HOLD_NO_END UINT64_MAX /* instead of a time */
 #define HOLD_MOST_OPEN 32      /* limits of max_open and max_hour */
@@ -41,15 +42,17 @@
 #define HOLD_DEFAULT_OPEN 5
 #define HOLD_DEFAULT_HOUR 20
 
+enum hold_kind { HOLD_REQUEST, HOLD_LINK, HOLD_N_KINDS };
+enum hold_state { HOLD_FREE, HOLD_OPEN, HOLD_APPROVED, HOLD_REFUSED };
+
 /* A request. The texts are NUL-terminated. */
 struct hold_text {
+	enum hold_kind kind;
 	uint8_t digest[SHA256_BYTES];
-	const char *effects; /* canonical, one a line */
+	const char *effects; /* canonical, one a line; of a link: the URL */
 	const char *rule;    /* the rule that asks */
 	const char *preview; /* more lines for a person: any bytes; "": none */
 };
-
-enum hold_state { HOLD_FREE, HOLD_OPEN, HOLD_APPROVED, HOLD_REFUSED };
 
 struct hold {
 	enum hold_state state;
@@ -76,7 +79,7 @@ enum hold_result {
 	HOLD_PENDING, /* it is open, and the request has waited long enough */
 	HOLD_NO,      /* a person refused it: see reason */
 	HOLD_SPENT,   /* hold_again: the hold was closed, or an equal request used the approval */
-	HOLD_CROWDED, /* max_open are open, or HOLD_MAX exist */
+	HOLD_CROWDED, /* max_open or HOLD_MAX_LINKS are open, or HOLD_MAX exist */
 	HOLD_OFTEN,   /* max_hour were opened in the last hour */
 	HOLD_LONG,    /* its texts are too long to be shown */
 };
@@ -95,8 +98,7 @@ enum hold_result hold_again(struct holds *t, const uint8_t digest[SHA256_BYTES],
 	uint64_t now_ms, struct hold **ret);
 /* A request passes: an approval for one request is removed. */
 void hold_use(struct hold *h);
-/* Removes it: it cannot be recorded. */
-void hold_close(struct hold *h);
+void hold_close(struct hold *h); /* removes it */
 
 /* The hold with this id that is open or was answered; NULL: none. */
 struct hold *hold_find(struct holds *t, const char *id, uint64_t now_ms);
@@ -109,8 +111,7 @@ struct hold_decision {
 /* -ENOENT: no such hold. -ESTALE: another digest. -EALREADY: it was answered. */
 int hold_answer(struct holds *t, const char *id, const uint8_t digest[SHA256_BYTES],
 	const struct hold_decision *what, uint64_t now_ms) MUST_CHECK;
-/* Ends approvals and refusals; open holds stay. */
-void hold_on_policy(struct holds *t);
+void hold_on_policy(struct holds *t); /* ends approvals and refusals; open holds stay */
 /* Removes what has expired; true if something was removed. */
 bool hold_expire(struct holds *t, uint64_t now_ms);
 /* When the next one expires; UINT64_MAX: none. */

@@ -10,6 +10,7 @@ static_assert(sizeof(struct hold_msg) <= IPC_MAX_BODY, "a message has room for t
 
 static const struct field held_fields[] = {
 	FIELD_TEXT(hold_msg, id),
+	FIELD_RANGE(hold_msg, kind, 0, HOLD_N_KINDS - 1),
 	FIELD_RANGE(hold_msg, state, HOLD_OPEN, HOLD_REFUSED),
 	FIELD_NUMBER(hold_msg, age_ms),
 	FIELD_NUMBER(hold_msg, left_ms),
@@ -32,12 +33,18 @@ static const struct field reply_fields[] = {
 	{0},
 };
 
+const char *hold_kind_name(enum hold_kind kind)
+{
+	return kind == HOLD_LINK ? "link" : "request";
+}
+
 const char *hold_choice_name(enum hold_choice choice)
 {
 	static const char *const names[] = {[HOLD_CHOICE_NO] = "no",
 		[HOLD_CHOICE_ONCE] = "once",
 		[HOLD_CHOICE_FOR] = "for",
-		[HOLD_CHOICE_ALWAYS] = "always"};
+		[HOLD_CHOICE_ALWAYS] = "always",
+		[HOLD_CHOICE_OPEN] = "open"};
 
 	return choice < HOLD_N_CHOICES ? names[choice] : "";
 }

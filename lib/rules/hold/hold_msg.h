@@ -19,6 +19,7 @@
 
 struct hold_msg {
 	char id[HOLD_ID];
+	uint8_t kind;	  /* enum hold_kind */
 	uint8_t state;	  /* enum hold_state */
 	uint64_t age_ms;  /* since it was opened */
 	uint64_t left_ms; /* until it is removed, or HOLD_NO_END */
@@ -34,6 +35,7 @@ enum hold_choice {
 	HOLD_CHOICE_ONCE,
 	HOLD_CHOICE_FOR,
 	HOLD_CHOICE_ALWAYS,
+	HOLD_CHOICE_OPEN, /* of a link: the only yes */
 	HOLD_N_CHOICES
 };
 
@@ -47,7 +49,9 @@ struct hold_reply {
 	char reason[HOLD_MAX_REASON + 1];
 };
 
-/* "no", "once", "for", "always" */
+/* "request", "link" */
+const char *hold_kind_name(enum hold_kind kind);
+/* "no", "once", "for", "always", "open" */
 const char *hold_choice_name(enum hold_choice choice);
 /* "open", "approved", "refused" */
 const char *hold_state_name(enum hold_state state);

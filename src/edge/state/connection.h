@@ -23,7 +23,16 @@ struct h2;    /* the HTTP/2 engine's: h2.c */
 struct h2_stream;
 
 /* CONN_STREAM: a stream of HTTP/2 inside another connection. */
-enum conn_kind { CONN_FREE, CONN_PROXY, CONN_TCP, CONN_MAY, CONN_DNS, CONN_AGENT, CONN_STREAM };
+enum conn_kind {
+	CONN_FREE,
+	CONN_PROXY,
+	CONN_TCP,
+	CONN_MAY,
+	CONN_DNS,
+	CONN_AGENT,
+	CONN_LINK,
+	CONN_STREAM
+};
 
 enum conn_state {
 	CONN_SNIFFING, /* no target yet; waiting for the first data */

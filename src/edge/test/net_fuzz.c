@@ -100,7 +100,8 @@ static void open_stream(void)
 		"/may/198.18.9.9/443"};
 	uint8_t what = rd_u8(&f.in), buf[128];
 	struct wr wr = wr_init(buf, sizeof(buf));
-	struct slice path = slice_from_str(paths[what % ARRAY_LEN(paths)]);
+	struct slice path =
+		slice_from_str((what & 127) == 127 ? "/link" : paths[what % ARRAY_LEN(paths)]);
 
 	if (f.next_sid == 1)
 		wr_u8(&wr, 0x20);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tunnel - connections that are not HTTP: redirected ones, tunnels and DNS.
+ * tunnel - connections that are not HTTP: redirected ones, tunnels, DNS and links.
  *
  * How      caught.c finds the target of a redirected connection. tunnel.c opens a tunnel through
  *          egress and forwards its data. Before data of the guest is forwarded, check.c compares it
  *          with the target: TLS must name the target, HTTP goes to the HTTP engine, other data is
  *          allowed only on ports other than 80 and 443. A second ClientHello (HelloRetryRequest)
- *          must name the target too. name.c answers DNS.
+ *          must name the target too. name.c answers DNS. link.c
+ *          passes on a URL that the user is asked to open.
  * Trust    Untrusted input of the guest.
  * Limits   CONN_*_MS for each wait.
  * Never    Sends data of the guest to egress before the check of the name.
@@ -43,3 +44,7 @@ void tunnel_flush(struct edge *e);
 /* name.c: DNS */
 void name_on_end(struct edge *e, struct conn *c); /* the query is complete */
 void name_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict);
+
+/* link.c: a URL for the user's browser */
+void link_on_end(struct edge *e, struct conn *c); /* the URL is complete */
+void link_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict *verdict);

@@ -150,7 +150,7 @@ static int move_mounts(void)
 static int enter_root(void)
 {
 	empty_folder(MODULES);
-	(void)unlink("/init");
+	/* /init stays: its memory is needed as long as PID 1 runs, and opener.c mounts it. */
 	if (chdir(NEW_ROOT) < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 		chdir("/") < 0)
 		return -errno;
@@ -235,6 +235,8 @@ void boot_late(void)
 	enter_cgroup();
 	bring_up_loopback();
 	if (why_install("", &err) < 0)
+		log_warn("%s", err.text);
+	if (opener_install(&err) < 0)
 		log_warn("%s", err.text);
 	(void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
 }

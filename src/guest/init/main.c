@@ -197,6 +197,8 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && !strcmp(argv[0], NET_PROGRAM))
 		net_main();
+	if (getpid() != 1 && opener_is(argc, argv))
+		return opener_main(argc, argv);
 	if (is_runc(argc, argv))
 		return oci_main(argc, argv);
 	log_init("sbx-guest");

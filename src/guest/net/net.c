@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/str.h"
 
 #define BACKLOG 1024
 
@@ -66,17 +67,18 @@ static int make_listener(enum net_listener which)
 	return TAKE_FD(fd);
 }
 
-/* Any program in the guest may connect; the host decides whether there is an agent. */
-static int make_agent_listener(void)
+/* Any program in the guest may connect; the host decides. */
+static int make_unix_listener(const char *path)
 {
-	const struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = GUEST_SSH_AGENT};
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	(void)unlink(GUEST_SSH_AGENT); /* of the process before this one */
-	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
-		chmod(GUEST_SSH_AGENT, 0666) < 0 || listen(fd, BACKLOG) < 0)
+	(void)!str_copy(at.sun_path, sizeof(at.sun_path), path);
+	(void)unlink(path); /* of the process before this one */
+	if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0666) < 0 ||
+		listen(fd, BACKLOG) < 0)
 		return -errno;
 	return TAKE_FD(fd);
 }
@@ -84,8 +86,9 @@ static int make_agent_listener(void)
 static int make_listeners(struct net *n, struct err *err)
 {
 	for (unsigned i = 0; i < NET_N_LISTENERS; i++) {
-		n->listeners[i] = i == NET_L_AGENT ? make_agent_listener()
-						   : make_listener((enum net_listener)i);
+		n->listeners[i] = i == NET_L_AGENT  ? make_unix_listener(GUEST_SSH_AGENT)
+				  : i == NET_L_LINK ? make_unix_listener(OPENER_SOCKET)
+						    : make_listener((enum net_listener)i);
 		if (n->listeners[i] < 0)
 			return err_errno(err, n->listeners[i], "listening on the gateway");
 	}
@@ -122,8 +125,8 @@ static void take_connection(struct net *n, unsigned which, int fd)
 	case NET_L_DNS_TCP:
 		net_dns_open(&n->dns, fd);
 		break;
-	case NET_L_AGENT:
-		net_conn_open(&n->conns, fd, "/agent");
+	case NET_L_AGENT: /* and NET_L_LINK */
+		net_conn_open(&n->conns, fd, which == NET_L_LINK ? "/link" : "/agent");
 		break;
 	}
 }

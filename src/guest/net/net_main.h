@@ -53,5 +53,6 @@ enum net_listener {
 	NET_L_DNS_TCP = 4,
 	NET_L_DNS_UDP = 6,
 	NET_L_AGENT = 8, /* the socket GUEST_SSH_AGENT, of which there is one */
-	NET_N_LISTENERS = 9,
+	NET_L_LINK = 9,	 /* the socket OPENER_SOCKET */
+	NET_N_LISTENERS = 10,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "opener.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -34,6 +35,7 @@ static const char *const variables[] = {
 	"NO_PROXY=" NO_PROXY,
 	"JAVA_TOOL_OPTIONS=" JAVA,
 	"NODE_USE_ENV_PROXY=1",
+	"BROWSER=" OPENER_BIN,
 };
 
 /* The pools are Docker's own, and one for networks created with --ipv6. */

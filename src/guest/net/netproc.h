@@ -2,8 +2,8 @@
 /*
  * netproc - starts and restarts sbx-guest-net for PID 1.
  *
- * How      Forked and executed from PID 1's own file (/proc/self/exe: the name in the initramfs no
- *          longer exists). The process writes one byte to a pipe when rules and listeners are in
+ * How      Forked and executed from PID 1's own file (/proc/self/exe: no name leads into the
+ *          initramfs). The process writes one byte to a pipe when rules and listeners are in
  *          place. /setup is answered only then, so that the first program has a network, or after
  *          NETPROC_WAIT_MS. When the process exits it is restarted, after a pause that grows if it
  *          keeps exiting early.

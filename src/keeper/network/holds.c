@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include "lib/base/clock.h"
 #include "lib/base/str.h"
+#include "lib/rules/url/url.h"
 #include "network.h"
 
 static_assert(HOLD_MAX <= 64, "a bit for each place");
@@ -43,7 +44,8 @@ static int send_place(struct keeper *k, int sock, uint32_t place)
 
 	if (h->state == HOLD_FREE)
 		return chan_send_plain(sock, KEEPER_UNHELD, place, -1);
-	msg = (struct hold_msg){.state = (uint8_t)h->state,
+	msg = (struct hold_msg){.kind = (uint8_t)h->text.kind,
+		.state = (uint8_t)h->state,
 		.age_ms = now - h->since_ms,
 		.left_ms = h->until_ms == HOLD_NO_END ? HOLD_NO_END
 						      : h->until_ms - MIN(now, h->until_ms),
@@ -268,6 +270,78 @@ enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
 	return HOLDS_REFUSE;
 }
 
+/* ---- links ---- */
+
+/* sbx-edge has parsed it; the keeper does so again. */
+static int read_link(const struct edge_ask *ask, struct hold_text *ret, struct err *err)
+{
+	struct url url;
+	int r = url_parse(slice_from_str(ask->target), &url, err);
+
+	if (r == 0 && strcmp(url.text, ask->target) != 0)
+		r = err_set(err, -EINVAL, "the link is not in its one form");
+	if (r < 0)
+		return r;
+	*ret = (struct hold_text){
+		.kind = HOLD_LINK, .effects = ask->target, .rule = "", .preview = ""};
+	sha256(slice_from_str(ask->target), ret->digest);
+	return 0;
+}
+
+static void answer_link(struct edge_verdict *ret, bool shown, const char *text)
+{
+	*ret = (struct edge_verdict){.allowed = shown, .no_rule_helps = !shown};
+	(void)!str_copy(ret->reason, sizeof(ret->reason), text);
+}
+
+static const char *why_no_link(enum hold_result result)
+{
+	switch (result) {
+	case HOLD_NO:
+		return "refused by the user";
+	case HOLD_CROWDED:
+		return "too many links or requests of the sandbox wait for the user";
+	case HOLD_OFTEN:
+		return "too many links or requests of the sandbox in the last hour";
+	default:
+		return "the link cannot be shown";
+	}
+}
+
+static void show_link(struct keeper *k, const struct hold *h, struct edge_verdict *ret)
+{
+	char text[64];
+
+	push_hold(k, h);
+	set_timer(k);
+	(void)snprintf(
+		text, sizeof(text), "shown to the user, who opens it with: sbx open %s", h->id);
+	answer_link(ret, true, text);
+}
+
+void holds_take_link(struct keeper *k, const struct edge_ask *ask, struct edge_verdict *ret)
+{
+	struct hold_text what;
+	enum hold_result result;
+	struct err err = {0};
+	struct hold *h;
+	bool is_new;
+
+	if (read_link(ask, &what, &err) < 0) {
+		answer_link(ret, false, err.text);
+		return;
+	}
+	result = hold_ask(&k->holds->table, &what, clock_mono_ms(), &h, &is_new);
+	if (result != HOLD_WAIT) {
+		answer_link(ret, false, why_no_link(result));
+	} else if (is_new && record_hold(k, h, "ask", ask, NULL) < 0) {
+		hold_close(h);
+		answer_link(ret, false, "the audit log cannot be written");
+	} else {
+		show_link(k, h, ret);
+	}
+}
+
 void holds_arm(struct keeper *k)
 {
 	set_timer(k);
@@ -307,6 +381,13 @@ void holds_on_policy(struct keeper *k)
 	resume_asks(k);
 }
 
+/* A link is opened or refused, a request is not opened. */
+static bool is_answer_to(const struct hold *h, enum hold_choice choice)
+{
+	return choice == HOLD_CHOICE_NO ||
+	       (choice == HOLD_CHOICE_OPEN) == (h->text.kind == HOLD_LINK);
+}
+
 static int take_reply(struct keeper *k, const struct hold_reply *reply)
 {
 	struct holds *t = &k->holds->table;
@@ -316,12 +397,14 @@ static int take_reply(struct keeper *k, const struct hold_reply *reply)
 		.for_ms = reply->choice == HOLD_CHOICE_ALWAYS ? HOLD_NO_END
 							      : (uint64_t)reply->seconds * 1000,
 		.reason = reply->reason};
-	int r = hold_answer(t, reply->id, reply->digest, &what, now);
+	int r = h && !is_answer_to(h, reply->choice)
+			? -EINVAL
+			: hold_answer(t, reply->id, reply->digest, &what, now);
 
 	if (r < 0)
 		return r;
 	r = record_hold(k, h, hold_choice_name(reply->choice), NULL, reply);
-	if (r < 0)
+	if (r < 0 || reply->choice == HOLD_CHOICE_OPEN)
 		hold_close(h);
 	push_hold(k, h);
 	return r;
@@ -341,6 +424,7 @@ int holds_on_answer(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 		r == -ENOENT	 ? "no such request waits for approval"
 		: r == -ESTALE	 ? "the request has changed since it was displayed"
 		: r == -EALREADY ? "the request was already answered"
+		: r == -EINVAL	 ? "a link can be opened or refused, a request approved or refused"
 		: r < 0		 ? "the answer cannot be written to the audit log"
 				 : "");
 	resume_asks(k);

@@ -8,7 +8,8 @@
  *          changes and when time is up, net.c decides all waiting asks again, so that a yes counts
  *          only under the policy of that moment. An approval is recorded before the ask is allowed.
  *          A hold stays when sbxd exits: each new connection of sbxd gets all of them. If a socket
- *          is full, the rest is sent HOLDS_SEND_MS later.
+ *          is full, the rest is sent HOLDS_SEND_MS later. A link gets its VERDICT at once: whether
+ *          the user is asked. After the answer it is removed; sbx opens it (src/sbx/open).
  * Trust    The digest and the texts come from the keeper's own decision. An answer comes from sbxd,
  *          and only from the one that may pass a policy.
  * Owns     The table of holds.
@@ -46,6 +47,8 @@ void holds_done(struct keeper *k);
 /* since_ms: when a request that waits came; 0: this is a new one. */
 enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
 	const struct edge_ask *ask, uint64_t since_ms, struct edge_verdict *ret);
+/* A URL that the user is asked to open. *ret: whether it is shown, and a sentence for the guest. */
+void holds_take_link(struct keeper *k, const struct edge_ask *ask, struct edge_verdict *ret);
 /* An ask began to wait; or could not, because too many do: then *ret is its VERDICT. */
 void holds_arm(struct keeper *k);
 void holds_refuse_crowd(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,

@@ -211,7 +211,8 @@ static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct
 		[EDGE_ASK_HTTP] = "http",
 		[EDGE_ASK_DNS] = "dns",
 		[EDGE_ASK_AGENT] = "ssh-agent",
-		[EDGE_ASK_CONNECT] = "connect"};
+		[EDGE_ASK_CONNECT] = "connect",
+		[EDGE_ASK_LINK] = "link"};
 
 	trace_line(TRACE_NET, "ask=%u %s%s%s %s:%u %s%s%s", id, kinds[ask->kind],
 		ask->method[0] ? " " : "", ask->method, ask->host, ask->port,
@@ -285,6 +286,11 @@ static void answer_first(struct keeper *k)
 		return;
 	}
 	record_check(k);
+	if (ask.kind == EDGE_ASK_LINK) { /* no policy: a person decides about each */
+		holds_take_link(k, &ask, &p->verdict);
+		trace_decision(p->ask, &ask, &p->verdict);
+		return;
+	}
 	if (!decide_ask(k, &a, &ask))
 		return;
 	trace_decision(p->ask, &ask, &p->verdict);

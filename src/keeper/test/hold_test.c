@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
+#include "lib/base/str.h"
 #include "lib/rules/gate/gate_internal.h"
 #include "net_rig.h"
 
@@ -512,6 +513,112 @@ static void a_sandbox_cannot_flood_the_person(void **state)
 
 #define HOLD_TEST(f) cmocka_unit_test_setup_teardown(f, up, rig_down)
 
+/* ---- links ---- */
+
+#define URL "https://login.example/authorize?state=1"
+
+static bool ask_link(uint32_t id, const char *url)
+{
+	struct edge_ask a = {.kind = EDGE_ASK_LINK, .port = 443, .host = "login.example"};
+
+	(void)!str_copy(a.target, sizeof(a.target), url);
+	assert_int_equal(edge_send_ask(rig_edge, id, &a), 0);
+	return rig_must_answer(id);
+}
+
+static void a_link_is_shown_and_opened_once(void **state)
+{
+	assert_true(ask_link(1, URL));
+	assert_non_null(strstr(rig_verdict.reason, "sbx open "));
+	must_be_held();
+	assert_int_equal(held.kind, HOLD_LINK);
+	assert_string_equal(held.effects, URL);
+	assert_string_equal(rig_last_record().action, "ask");
+	/* Again: the same one. */
+	assert_true(ask_link(2, URL));
+	assert_non_null(strstr(rig_verdict.reason, held.id));
+	assert_int_equal(answer_with(HOLD_CHOICE_OPEN, 1, ""), -ESTALE);
+	assert_int_equal(answer(HOLD_CHOICE_OPEN), 0);
+	assert_string_equal(rig_last_record().action, "open");
+	assert_int_equal(answer(HOLD_CHOICE_OPEN), -ENOENT);
+	assert_int_equal(rig_k.holds->table.list[0].state, HOLD_FREE);
+}
+
+static void only_open_is_a_yes(void **state)
+{
+	assert_true(ask_link(1, URL));
+	must_be_held();
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), -EINVAL);
+	assert_int_equal(answer(HOLD_CHOICE_FOR), -EINVAL);
+	assert_int_equal(answer(HOLD_CHOICE_ALWAYS), -EINVAL);
+	assert_int_equal(rig_k.holds->table.list[0].state, HOLD_OPEN);
+}
+
+static void a_refused_link_is_not_shown_again(void **state)
+{
+	assert_true(ask_link(1, URL));
+	must_be_held();
+	assert_int_equal(answer(HOLD_CHOICE_NO), 0);
+	assert_false(ask_link(2, URL));
+	assert_string_equal(rig_verdict.reason, "refused by the user");
+	assert_true(ask_link(3, URL "&other=1"));
+}
+
+static void a_guest_cannot_flood_the_user(void **state)
+{
+	char url[64];
+
+	for (uint32_t i = 0; i < HOLD_MAX_LINKS; i++) {
+		(void)snprintf(url, sizeof(url), "https://login.example/%u", i);
+		assert_true(ask_link(i, url));
+		must_be_held();
+	}
+	assert_false(ask_link(50, URL));
+	assert_non_null(strstr(rig_verdict.reason, "too many"));
+	/* Refused ones make room, until there were too many in the hour. */
+	for (uint32_t i = 0; i < HOLD_DEFAULT_HOUR - HOLD_MAX_LINKS; i++) {
+		assert_int_equal(answer(HOLD_CHOICE_NO), 0);
+		(void)snprintf(url, sizeof(url), "https://login.example/x%u", i);
+		assert_true(ask_link(100 + i, url));
+		must_be_held();
+	}
+	assert_int_equal(answer(HOLD_CHOICE_NO), 0);
+	assert_false(ask_link(200, URL));
+	assert_non_null(strstr(rig_verdict.reason, "last hour"));
+}
+
+/* sbx-edge may be compromised: the keeper parses the link again. */
+static void a_hostile_edge_shows_no_other_link(void **state)
+{
+	static const char *const urls[] = {"file:///etc/passwd", "http://127.0.0.1/",
+		"http://[::1]/", "https://u@a.example/", "https://a.example/a b",
+		"HTTPS://a.example/", "https://a.example"};
+
+	for (uint32_t i = 0; i < ARRAY_LEN(urls); i++)
+		if (ask_link(i, urls[i]))
+			fail_msg("shown: %s", urls[i]);
+	rig_must_be_quiet(rig_sbxd);
+}
+
+static void must_kill_edge(const char *url)
+{
+	struct edge_ask a = {.kind = EDGE_ASK_LINK, .port = 443, .host = "login.example"};
+
+	(void)!str_copy(a.target, sizeof(a.target), url);
+	assert_int_equal(edge_send_ask(rig_edge, 1, &a), 0);
+	RIG_MUST_KILL_EDGE();
+}
+
+static void a_link_without_a_url_kills_edge(void **state)
+{
+	must_kill_edge("");
+}
+
+static void a_link_that_is_not_printable_kills_edge(void **state)
+{
+	must_kill_edge("https://a.example/\x1b[2J");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,6 +644,13 @@ int main(void)
 		HOLD_TEST(a_slow_sbxd_gets_all_of_them_in_the_end),
 		HOLD_TEST(so_many_wait_and_the_others_get_the_id),
 		HOLD_TEST(a_sandbox_cannot_flood_the_person),
+		HOLD_TEST(a_link_is_shown_and_opened_once),
+		HOLD_TEST(only_open_is_a_yes),
+		HOLD_TEST(a_refused_link_is_not_shown_again),
+		HOLD_TEST(a_guest_cannot_flood_the_user),
+		HOLD_TEST(a_hostile_edge_shows_no_other_link),
+		HOLD_TEST(a_link_without_a_url_kills_edge),
+		HOLD_TEST(a_link_that_is_not_printable_kills_edge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,10 @@ static int run_one(const struct opts *o, const struct answer *a)
 	struct problem p = {0};
 	int r = hold_get(o->args.v[0], &hold, &p);
 
+	if (r == 0 && strcmp(api_str(hold, "kind"), "link") == 0) {
+		r = err_set(&p.err, -EINVAL, "%s is a link", api_str(hold, "id"));
+		r = problem_hint(&p, r, "sbx open %s", o->args.v[0]);
+	}
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (a->choice) {

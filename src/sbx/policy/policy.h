@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include "hold_answer.h"
+#include "hold_text.h"
 #include "src/sbx/verb/verb.h"
 
 extern const struct verb verb_policy;

@@ -40,9 +40,10 @@ json_t *api_hold_to_json(struct sbxd *d, const struct keeper *k, const struct he
 	uint64_t now = clock_wall_ms(), opened = now - passed - h->msg.age_ms;
 
 	hex_print(h->msg.digest, SHA256_BYTES, digest);
-	return json_pack("{s:s,s:o,s:s,s:s,s:I,s:o,s:i,s:o,s:o,s:o}", "id", h->msg.id, "sandbox",
-		api_text(name_of(d, k->id, &row)), "state", hold_state_name(h->msg.state), "digest",
-		digest, "opened_at", (json_int_t)opened, "expires_at",
+	return json_pack("{s:s,s:o,s:s,s:s,s:s,s:I,s:o,s:i,s:o,s:o,s:o}", "id", h->msg.id,
+		"sandbox", api_text(name_of(d, k->id, &row)), "kind", hold_kind_name(h->msg.kind),
+		"state", hold_state_name(h->msg.state), "digest", digest, "opened_at",
+		(json_int_t)opened, "expires_at",
 		h->msg.left_ms == HOLD_NO_END ? json_null()
 					      : json_integer((json_int_t)(now + left)),
 		"waiting", (int)h->msg.waiting, "effects", split_lines(h->msg.effects), "rule",
@@ -196,6 +197,9 @@ static void refuse_answer(struct sbxd *d, struct conn *c, const struct keeper_do
 		return;
 	case -EALREADY:
 		api_fail(d, c, 409, "answered", done->text, "sbx approve");
+		return;
+	case -EINVAL:
+		api_fail(d, c, 409, "kind", done->text, "sbx open");
 		return;
 	default:
 		api_fail(d, c, 500, "internal", done->text, "sbx inspect SANDBOX");

@@ -276,7 +276,7 @@ int api_decode_hold(struct slice body, struct api_hold_body *ret, struct err *er
 	if (r < 0)
 		return r;
 	if (take_choice(json_string_value(json_object_get(o, "answer")), &ret->choice) < 0)
-		return err_set(err, -EINVAL, "answer must be once, for, always or no");
+		return err_set(err, -EINVAL, "answer must be once, for, always, open or no");
 	if (!digest || !hex_is(digest, sizeof(ret->digest) * 2) ||
 		hex_decode(slice_from_str(digest), ret->digest) < 0)
 		return err_set(err, -EINVAL, "digest must be 64 hexadecimal digits");
