@@ -18,6 +18,7 @@
 #include "src/sbx/sandbox/sandbox.h"
 #include "src/sbx/secret/secret.h"
 #include "src/sbx/session/session.h"
+#include "src/sbx/ssh/ssh.h"
 #include "src/sbx/stage/stage.h"
 #include "src/sbx/template/template.h"
 #include "src/sbx/top/top.h"
@@ -27,6 +28,7 @@ const struct verb *const verb_table[] = {
 	&verb_create,
 	&verb_run,
 	&verb_exec,
+	&verb_ssh,
 	&verb_attach,
 	&verb_ls,
 	&verb_stats,

@@ -70,6 +70,15 @@ def once(small):
 
 
 @pytest.fixture(scope="module")
+def second(small, tmp_path_factory):
+    """The same again, in a tree that tests may change."""
+    tree = tmp_path_factory.mktemp("second") / "tree"
+    shutil.copytree(small, tree, symlinks=True)
+    with built(tree=tree) as env:
+        yield env
+
+
+@pytest.fixture(scope="module")
 def whole():
     with built() as env:
         yield env
@@ -92,10 +101,20 @@ def compare(first, again, **kwargs):
     assert first["id"] == again["id"]
 
 
-def test_two_builds_have_the_same_content(once, small):
-    with built(tree=small) as second:
-        again = manifest(second)
-    compare(manifest(once), again, tree=small)
+def test_two_builds_have_the_same_content(once, small, second):
+    compare(manifest(once), manifest(second), tree=small)
+
+
+def test_update_rebuilds_a_base_of_another_version_of_sbx(second):
+    old = manifest(second)
+    assert "is up to date" in second.sbx("template", "update", "debian").stdout
+    with open(second.tree / "image/packages", "a", encoding="ascii") as f:
+        f.write("# what a newer version needs\n")
+    said = second.sbx("template", "update", timeout=BUILD_SECONDS)
+    assert "was built by another version of sbx" in said.stderr, said.stderr
+    new = manifest(second)
+    assert new["recipe"] != old["recipe"] and new["id"] != old["id"]
+    assert "'debian' is up to date" in second.sbx("template", "update").stdout
 
 
 def test_long_two_builds_of_the_template_have_the_same_content(whole, env):
@@ -122,7 +141,7 @@ def test_nothing_but_the_template_is_left(once):
 
 def test_the_guest_has_what_it_promises(sandbox):
     for name in ("git", "curl", "sudo", "gcc", "make", "python3", "node", "npm", "jq", "rg", "ssh",
-                 "docker", "dockerd",
+                 "docker", "dockerd", "sshd",
                  "containerd", "nft", "ip", "ps", "dig"):
         assert not sandbox.fails(f"command -v {name}"), f"{name} is not in the template"
     assert sandbox.guest(". /etc/os-release; echo $VERSION_CODENAME") == "trixie"

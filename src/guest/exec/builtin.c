@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "builtin.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/attr.h"
 #include "lib/wire/tar/tree.h"
+#include "src/guest/ssh/ssh.h"
 #include "src/guest/stage/stage.h"
+#include "child.h"
 
 static int finish_builtin(int r, const struct err *err)
 {
@@ -15,7 +18,7 @@ static int finish_builtin(int r, const struct err *err)
 }
 
 /* pack [-L] PATH */
-static int run_pack(char **argv)
+static int run_pack(char **argv, const struct child *c)
 {
 	unsigned flags = 0;
 	struct tree_count n;
@@ -31,7 +34,7 @@ static int run_pack(char **argv)
 }
 
 /* unpack PATH [NAME] */
-static int run_unpack(char **argv)
+static int run_unpack(char **argv, const struct child *c)
 {
 	struct tree_count n;
 	struct err err;
@@ -42,7 +45,7 @@ static int run_unpack(char **argv)
 }
 
 /* stage PATH */
-static int run_stage(char **argv)
+static int run_stage(char **argv, const struct child *c)
 {
 	struct err err;
 
@@ -50,7 +53,7 @@ static int run_stage(char **argv)
 }
 
 /* stage-refresh PATH */
-static int run_refresh(char **argv)
+static int run_refresh(char **argv, const struct child *c)
 {
 	struct err err;
 
@@ -58,11 +61,24 @@ static int run_refresh(char **argv)
 }
 
 /* stage-discard PATH */
-static int run_discard(char **argv)
+static int run_discard(char **argv, const struct child *c)
 {
 	struct err err;
 
 	return argv[1] && !argv[2] ? finish_builtin(stage_discard(argv[1], &err), &err) : 2;
+}
+
+/* ssh HOST-KEY CERTIFICATE USER-KEY [remote] */
+static int run_ssh(char **argv, const struct child *c)
+{
+	struct guest_user user;
+	struct env env = {0};
+	struct err err;
+
+	if (users_lookup(USERS_AGENT, &user, &err) < 0)
+		return finish_builtin(-ENOENT, &err);
+	child_env(&env, c, &user);
+	return ssh_serve(argv, &user, &env);
 }
 
 static const struct {
@@ -74,6 +90,7 @@ static const struct {
 	{"stage", run_stage},
 	{"stage-refresh", run_refresh},
 	{"stage-discard", run_discard},
+	{"ssh", run_ssh},
 };
 
 builtin_fn *builtin_find(const char *name)

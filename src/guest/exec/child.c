@@ -75,7 +75,7 @@ static void enter_folder(const struct child *c, const struct guest_user *u)
 		(void)!chdir("/");
 }
 
-static void fill_env(struct env *e, const struct child *c, const struct guest_user *u)
+void child_env(struct env *e, const struct child *c, const struct guest_user *u)
 {
 	AUTO_FREE char *own = xasprintf("%s/.local/bin", u->home);
 	AUTO_FREE char *path = xasprintf("%s:" PATH_DEFAULT, own);
@@ -138,7 +138,7 @@ static void run_builtin(const struct child *c)
 	if (c->spec->cwd[0] && chdir(c->spec->cwd) < 0)
 		fail(c, STATUS_CANNOT, "cannot change to the directory in the sandbox");
 	(void)close_range(3, ~0u, 0);
-	_exit(fn(c->spec->argv));
+	_exit(fn(c->spec->argv, c));
 }
 
 void child_run(const struct child *c)
@@ -153,7 +153,7 @@ void child_run(const struct child *c)
 		run_builtin(c);
 	if (users_lookup(c->spec->user, &user, &err) < 0)
 		fail(c, STATUS_CANNOT, err.text);
-	fill_env(&env, c, &user);
+	child_env(&env, c, &user);
 	take_stdio(c, &user);
 	become_child(c, &user);
 	enter_folder(c, &user);

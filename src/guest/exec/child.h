@@ -19,4 +19,6 @@ struct child {
 	int status;
 };
 
+/* The environment of a program of that user. */
+void child_env(struct env *e, const struct child *c, const struct guest_user *u);
 void child_run(const struct child *c) __attribute__((noreturn));

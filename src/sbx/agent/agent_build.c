@@ -330,11 +330,19 @@ static const char *version_now(const struct build *b, const json_t *manifest, si
 	return b->a->package.v[i].b;
 }
 
+/* Whether it was created from a base of another recipe (image/README) than the base of now. */
+static bool is_of_other_base(const struct build *b, const json_t *manifest)
+{
+	AUTO_JSON json_t *base = template_manifest(b->a->base);
+
+	return strcmp(api_str(manifest, "recipe"), api_str(base, "recipe")) != 0;
+}
+
 /* Prints old and new versions. Returns true if there is a newer one. */
 static bool compare_build(const struct build *b)
 {
 	AUTO_JSON json_t *manifest = template_manifest(b->a->name);
-	bool changed = !manifest;
+	bool changed = !manifest || is_of_other_base(b, manifest);
 
 	for (size_t i = 0; i < b->a->package.n; i++) {
 		const char *now = version_now(b, manifest, i);

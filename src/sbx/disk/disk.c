@@ -14,9 +14,12 @@
 #include "lib/base/fs/paths.h"
 #include "lib/client/api/api.h"
 #include "lib/client/api/daemon.h"
+#include "lib/client/cli/follow.h"
 #include "lib/client/cli/search_path.h"
 
 #define MAX_EXTRA 8
+#define MAX_RECIPE 128
+#define RECIPE_MS 30000
 
 void template_show(void *arg, unsigned percent, const char *text)
 {
@@ -135,6 +138,33 @@ static int run_helper(
 	status = pid < 0 ? 127 : wait_for(pid);
 	hold_interrupt(false);
 	return status == 0 ? 0 : say_failed(name, status, p);
+}
+
+static void keep_recipe(void *arg, char *line)
+{
+	(void)snprintf(arg, MAX_RECIPE, "%s", line);
+}
+
+int template_is_current(const char *name, struct err *err)
+{
+	AUTO_JSON json_t *m = template_manifest(name);
+	AUTO_FREE char *program = daemon_helper_path("template-build");
+	const char *argv[] = {program, "--recipe", NULL};
+	char recipe[MAX_RECIPE] = "";
+	struct follow f = {.argv = argv,
+		.lines = 1,
+		.in_fd = -1,
+		.out_fd = -1,
+		.max_ms = RECIPE_MS,
+		.fn = keep_recipe,
+		.arg = recipe};
+	int status = follow_run(&f, err);
+
+	if (status < 0)
+		return status;
+	if (status > 0 || !recipe[0])
+		return err_set(err, -EIO, "%s --recipe failed: %s", program, recipe);
+	return strcmp(api_str(m, "recipe"), recipe) == 0;
 }
 
 /* Facts reported by the helper; its list of files is rebuilt. */

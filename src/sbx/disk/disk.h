@@ -25,6 +25,9 @@ int template_build(const char *name, const char *const *extra, struct problem *p
 /* If it is missing: prompts on a terminal and builds; without a terminal fails with the command. An
  * existing one is verified, with progress the first time. */
 int template_require(const char *name, struct problem *p) MUST_CHECK;
+/* Whether the base was built by the recipe of this version of sbx (image/README). A negative errno:
+ * not known. */
+int template_is_current(const char *name, struct err *err) MUST_CHECK;
 /* Its entry of template_list, or NULL. */
 json_t *template_manifest(const char *name);
 /* A template_progress_fn for the bar. */

@@ -581,6 +581,7 @@ int session_run(struct session *s, int conn, struct problem *p)
 	l->conn = conn;
 	l->sigs = -1;
 	l->in = xmalloc(SESSION_QUEUE);
+	live_type(l, s->first);
 	l->in_open = s->in_fd >= 0 && s->spec.flags & EXEC_F_STDIN;
 	l->until = clock_mono_ms() + SESSION_SPEC_MS;
 	exec_reader_init(&l->reader, EXEC_FROM_GUEST);

@@ -74,7 +74,8 @@ struct session {
 	bool attach;	       /* ATTACH to spec.session instead: argv is not used */
 	const struct session_link *link; /* NULL: no reconnect */
 	struct detach_keys keys;
-	int in_fd; /* -1: none */
+	struct slice first; /* input before that of in_fd; less than SESSION_QUEUE bytes */
+	int in_fd;	    /* -1: none */
 	int out_fd, err_fd;
 	bool tty; /* in_fd is a terminal: raw mode, RESIZE; else signals are forwarded */
 	const char *starting; /* "starting NAME ..." is shown until its first byte; NULL: none */

@@ -61,11 +61,12 @@ static const struct verb subs[] = {
 	},
 	{
 		.name = "update",
-		.args = "[AGENT]",
-		.summary = "rebuild agents' templates with the newest versions",
+		.args = "[debian|AGENT]",
+		.summary = "rebuild older templates with the newest versions",
 		.about =
-			"Checks for newer versions of an agent's packages, or of all agents that have a template,\n"
-			"lists the changes and rebuilds the template. Existing sandboxes keep their template.",
+			"Rebuilds the base template 'debian' if another version of sbx built it. Then checks for\n"
+			"newer versions of an agent's packages, or of all agents that have a template, lists the\n"
+			"changes and rebuilds the template. Existing sandboxes keep their template.",
 		.examples = "  sbx template update claude\n",
 		.opts = template_update_opts,
 		.max = 1,
