@@ -32,6 +32,7 @@ const struct verb *const verb_table[] = {
 	&verb_attach,
 	&verb_ls,
 	&verb_stats,
+	&verb_top,
 	&verb_inspect,
 	&verb_start,
 	&verb_restart,
@@ -297,6 +298,8 @@ static int dispatch_sbx(int argc, char **argv)
 	static char version[] = "version";
 	const struct verb *v;
 
+	if (argc == 0 && top_is_wanted())
+		return top_run();
 	if (argc == 0) {
 		print_overview();
 		return EXIT_USAGE;

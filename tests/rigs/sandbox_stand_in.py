@@ -374,7 +374,7 @@ class Keeper:
                 self.answer(ident, Reader(data[12:]))
             elif kind in (FREEZE, MEMORY):
                 self.freeze(ident, Reader(data[12:]).str(), kind == MEMORY)
-            elif kind == SUSPEND_IDLE and self.env.get("MODE") == "idle":
+            elif kind in (SUSPEND, SUSPEND_IDLE) and self.env.get("MODE") == "idle":
                 self.suspend()
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
                 self.state(3)

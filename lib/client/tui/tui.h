@@ -6,7 +6,8 @@
  * How      The caller describes its data with a struct tui_source; tui_run shows it until a key
  *          closes the view. Rows and texts are requested when they become visible, so a list of
  *          any length costs nothing. Lines are wrapped, never cut. Below TUI_WIDE columns, the list
- *          and the text are shown one at a time.
+ *          and the text are shown one at a time. With `heading` the list is a table above the text,
+ *          in the full width; below TUI_TALL rows for both, they are shown one at a time.
  * Keys     Arrows, j, k, page keys, Home, End, Tab, Enter, Space, b, n, p, ?, q. All other keys,
  *          and those that are in `binds`, go to the caller.
  * Trust    Rows, texts and status may be hostile: control characters, invisible characters and
@@ -24,6 +25,7 @@
 #include "lib/base/slice.h"
 
 #define TUI_WIDE 60
+#define TUI_TALL 9
 #define TUI_MAX_TEXT (16u << 20)
 #define TUI_MAX_LINE 8192
 
@@ -37,6 +39,7 @@ enum tui_key {
 	TUI_KEY_PAGE_DOWN,
 	TUI_KEY_HOME,
 	TUI_KEY_END,
+	TUI_KEY_BACKSPACE,
 	TUI_KEY_OTHER, /* has no effect */
 };
 
@@ -56,6 +59,7 @@ struct tui_row {
 	char mark; /* in front of the text; 0: none */
 	enum tui_style style;
 	bool is_heading; /* cannot be selected */
+	unsigned width;	 /* set before the call: columns for the text */
 };
 
 struct tui_bind {
@@ -81,8 +85,12 @@ struct tui_source {
 	enum tui_style (*line_style)(void *arg, struct slice line);
 	/* `i` is the selected item, n if no item is selected. `status` may be filled. */
 	enum tui_answer (*press)(void *arg, size_t i, uint32_t key, char *status, size_t size);
-	/* Called every tick_ms without a key, if it is not NULL: the rows may have changed. */
-	void (*tick)(void *arg);
+	/* Called every tick_ms without a key, if it is not NULL: the rows may have changed. Returns
+	 * where item `i`, the selected one, is now. `status` is what the view shows. */
+	size_t (*tick)(void *arg, size_t i, char *status, size_t size);
+	/* The names of the columns, if it is not NULL: the list is a table above the text. */
+	void (*heading)(void *arg, struct tui_row *ret);
+	const char *text_title; /* with `heading` */
 	int tick_ms;
 	void *arg;
 };

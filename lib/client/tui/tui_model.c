@@ -8,6 +8,7 @@
 
 #define LIST_MIN 20u
 #define LIST_MAX 48u
+#define LIST_MIN_ROWS 3u
 #define KEYS_MIN_ROWS 8u /* below, keys and status share a row */
 
 static const char help_text[] = "Keys\n"
@@ -92,7 +93,7 @@ static void scroll_text(struct tui_model *m, size_t by, bool down)
 	size_t last;
 
 	tui_layout(m, &l);
-	last = last_top(m, l.body_h);
+	last = last_top(m, l.text_h);
 	if (down)
 		m->text_top = by > last - MIN(m->text_top, last) ? last : m->text_top + by;
 	else
@@ -125,11 +126,44 @@ void tui_load(struct tui_model *m)
 		m->wrap.is_cut = is_cut;
 		m->text_top = tui_wrap_find(&m->wrap, at);
 	}
-	m->text_top = MIN(m->text_top, last_top(m, l.body_h));
-	scroll_list(m, l.body_h);
+	m->text_top = MIN(m->text_top, last_top(m, l.text_h));
+	scroll_list(m, l.list_h);
 }
 
 /* ---- layout ---- */
+
+/* The list and the text side by side, or one of them. */
+static void lay_beside(const struct tui_model *m, struct tui_layout *ret)
+{
+	ret->list_y = ret->text_y = ret->has_title ? 1 : 0;
+	ret->list_h = ret->text_h = ret->body_h;
+	if (m->cols >= TUI_WIDE)
+		ret->list_w = MIN(MAX(m->cols / 3, LIST_MIN), LIST_MAX);
+	else if (!m->in_text && !m->is_help)
+		ret->list_w = m->cols;
+	ret->text_x = ret->list_w ? ret->list_w + 1 : 0;
+	ret->text_w = m->cols > ret->text_x + 1 ? m->cols - ret->text_x - 1 : 0;
+	/* The width of a hidden text: as if it were shown, so that it is not wrapped again. */
+	if (ret->text_w == 0 && m->cols > 1)
+		ret->text_w = m->cols - 1;
+}
+
+/* The list above the text, or one of them. */
+static void lay_above(const struct tui_model *m, struct tui_layout *ret)
+{
+	bool has_both = ret->body_h >= TUI_TALL && !m->is_help, is_text = m->in_text || m->is_help;
+	unsigned room, rows = (unsigned)MIN(m->src->n, TUI_MAX_LINE);
+
+	ret->has_heading = ret->body_h >= 2 && (has_both || !is_text);
+	ret->has_divider = has_both;
+	room = ret->body_h - (unsigned)ret->has_heading - (unsigned)ret->has_divider;
+	ret->list_y = (ret->has_title ? 1 : 0) + (ret->has_heading ? 1 : 0);
+	ret->list_h = has_both ? MIN(MAX(rows, LIST_MIN_ROWS), room / 2) : is_text ? 0 : room;
+	ret->text_y = ret->list_y + ret->list_h + (ret->has_divider ? 1 : 0);
+	ret->text_h = room - ret->list_h;
+	ret->list_w = m->cols;
+	ret->text_w = m->cols > 1 ? m->cols - 1 : 0;
+}
 
 void tui_layout(const struct tui_model *m, struct tui_layout *ret)
 {
@@ -141,15 +175,10 @@ void tui_layout(const struct tui_model *m, struct tui_layout *ret)
 	ret->has_keys = m->rows >= KEYS_MIN_ROWS;
 	extra = (unsigned)ret->has_title + ret->has_line + ret->has_keys;
 	ret->body_h = m->rows - extra;
-	if (m->cols >= TUI_WIDE)
-		ret->list_w = MIN(MAX(m->cols / 3, LIST_MIN), LIST_MAX);
-	else if (!m->in_text && !m->is_help)
-		ret->list_w = m->cols;
-	ret->text_x = ret->list_w ? ret->list_w + 1 : 0;
-	ret->text_w = m->cols > ret->text_x + 1 ? m->cols - ret->text_x - 1 : 0;
-	/* The width of a hidden text: as if it were shown, so that it is not wrapped again. */
-	if (ret->text_w == 0 && m->cols > 1)
-		ret->text_w = m->cols - 1;
+	if (m->src->heading)
+		lay_above(m, ret);
+	else
+		lay_beside(m, ret);
 }
 
 void tui_resize(struct tui_model *m, unsigned rows, unsigned cols)
@@ -177,7 +206,7 @@ static bool find_scroll(const struct tui_model *m, uint32_t key, size_t *ret_by,
 	if (key == TUI_KEY_UP || key == 'k' || key == TUI_KEY_DOWN || key == 'j')
 		*ret_by = 1;
 	else if (key == TUI_KEY_PAGE_UP || key == TUI_KEY_PAGE_DOWN)
-		*ret_by = MAX(l.body_h, 2u) - 1;
+		*ret_by = MAX(m->in_text || m->is_help ? l.text_h : l.list_h, 2u) - 1;
 	else if (key == TUI_KEY_HOME || key == 'g' || key == TUI_KEY_END || key == 'G')
 		*ret_by = SIZE_MAX;
 	else
@@ -198,7 +227,7 @@ static bool press_move(struct tui_model *m, uint32_t key)
 		else
 			move_item(m, by, down);
 	} else if (key == ' ' || key == 'b') {
-		scroll_text(m, MAX(l.body_h, 2u) - 1, key == ' ');
+		scroll_text(m, MAX(l.text_h, 2u) - 1, key == ' ');
 	} else if (key == 'n' || key == 'p') {
 		m->is_stale |= m->is_help;
 		m->is_help = false;
@@ -241,9 +270,10 @@ static void reload_items(struct tui_model *m)
 
 void tui_tick(struct tui_model *m)
 {
-	size_t top = m->text_top;
+	size_t top = m->text_top, item = m->item;
 
-	m->src->tick(m->src->arg);
+	item = m->src->tick(m->src->arg, item, m->status, sizeof(m->status));
+	m->item = MIN(item, m->src->n);
 	reload_items(m);
 	tui_load(m);
 	m->text_top = MIN(top, m->wrap.n ? m->wrap.n - 1 : 0);

@@ -28,7 +28,10 @@ struct tui_model {
 /* Where things are. Widths and heights may be 0. */
 struct tui_layout {
 	unsigned list_w, text_x, text_w; /* text_w: without the column of marks before it */
-	unsigned body_h;		 /* begins in row 1 */
+	unsigned list_y, list_h, text_y, text_h;
+	unsigned body_h;  /* of both */
+	bool has_heading; /* in the row above the list */
+	bool has_divider; /* in the row above the text */
 	bool has_title, has_keys, has_line;
 };
 

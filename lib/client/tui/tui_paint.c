@@ -70,6 +70,7 @@ static void paint_row(
 	struct tui_pen pen = {.row = row, .width = width};
 	char mark[3] = "  ";
 
+	item.width = width > 2 ? width - 2 : 0;
 	m->src->row(m->src->arg, i, &item);
 	pen.style = item.is_heading ? TUI_BOLD : item.style;
 	pen.is_reverse = i == m->item && !m->in_text;
@@ -80,22 +81,56 @@ static void paint_row(
 		pen.col = MIN(tui_grid_put(g, &pen, slice_from_str(mark)), width);
 		pen.width = width - pen.col;
 	}
-	(void)tui_grid_put_end(g, &pen, clip_line(item.text));
+	if (m->src->heading)
+		(void)tui_grid_put(g, &pen, clip_line(item.text));
+	else
+		(void)tui_grid_put_end(g, &pen, clip_line(item.text));
 }
 
-static void paint_list(
-	const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l, unsigned top)
+static void paint_heading(const struct tui_model *m, struct tui_grid *g, unsigned row)
+{
+	struct tui_row item = {.width = g->cols > 2 ? g->cols - 2 : 0};
+
+	m->src->heading(m->src->arg, &item);
+	(void)tui_grid_put(g,
+		&(struct tui_pen){
+			.row = row, .col = MIN(2, g->cols), .width = item.width, .style = TUI_BOLD},
+		clip_line(item.text));
+}
+
+/* "── Policy log ────" */
+static void paint_divider(const struct tui_model *m, struct tui_grid *g, unsigned row)
+{
+	struct tui_pen pen = {.row = row, .width = g->cols, .style = TUI_DIM};
+	const char *title = m->src->text_title ? m->src->text_title : "";
+
+	tui_grid_fill(g, &pen, wcwidth(0x2500) == 1 ? 0x2500 : L'-');
+	if (!title[0] || g->cols < 5)
+		return;
+	tui_grid_fill(g, &(struct tui_pen){.row = row, .col = 2, .width = 1}, L' ');
+	pen = (struct tui_pen){.row = row,
+		.col = 3,
+		.width = g->cols - 4,
+		.style = TUI_BOLD,
+		.is_reverse = m->in_text && !m->is_help};
+	pen.col += tui_grid_put(g, &pen, clip_line(slice_from_str(title)));
+	tui_grid_fill(g, &(struct tui_pen){.row = row, .col = pen.col, .width = 1}, L' ');
+}
+
+static void paint_list(const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l)
 {
 	unsigned width = MIN(l->list_w, g->cols);
 
-	for (unsigned y = 0; y < l->body_h && m->top + y < m->src->n; y++)
-		paint_row(m, g, m->top + y, top + y, width);
+	if (l->has_heading)
+		paint_heading(m, g, l->list_y - 1);
+	for (unsigned y = 0; y < l->list_h && m->top + y < m->src->n; y++)
+		paint_row(m, g, m->top + y, l->list_y + y, width);
 	if (l->list_w >= m->cols)
 		return;
 	for (unsigned y = 0; y < l->body_h; y++)
 		tui_grid_fill(g,
 			&(struct tui_pen){
-				.row = top + y, .col = width, .width = 1, .style = TUI_DIM},
+				.row = l->list_y + y, .col = width, .width = 1, .style = TUI_DIM},
 			wcwidth(0x2502) == 1 ? 0x2502 : L'|');
 }
 
@@ -112,24 +147,23 @@ static struct slice line_of(const struct tui_wrap *w, size_t i)
 	return clip_line(slice_of(w->text.p + from, w->text.n - from));
 }
 
-static void paint_text(
-	const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l, unsigned top)
+static void paint_text(const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l)
 {
 	enum tui_style style = TUI_PLAIN;
 	struct tui_pen pen = {.col = l->text_x + 1, .width = l->text_w};
 
-	for (unsigned y = 0; y < l->body_h && m->text_top + y < m->wrap.n; y++) {
+	for (unsigned y = 0; y < l->text_h && m->text_top + y < m->wrap.n; y++) {
 		size_t i = m->text_top + y;
 
 		if (y == 0 || !tui_wrap_continues(&m->wrap, i))
 			style = m->is_help ? TUI_PLAIN
 					   : m->src->line_style(m->src->arg, line_of(&m->wrap, i));
-		pen.row = top + y;
+		pen.row = l->text_y + y;
 		pen.style = style;
 		(void)tui_grid_put(g, &pen, tui_wrap_row(&m->wrap, i));
 		if (tui_wrap_continues(&m->wrap, i))
 			tui_grid_fill(g,
-				&(struct tui_pen){.row = top + y,
+				&(struct tui_pen){.row = l->text_y + y,
 					.col = l->text_x,
 					.width = 1,
 					.style = TUI_DIM},
@@ -138,14 +172,13 @@ static void paint_text(
 }
 
 /* The last row of a text that is longer than TUI_MAX_TEXT. */
-static void paint_cut(
-	const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l, unsigned top)
+static void paint_cut(const struct tui_model *m, struct tui_grid *g, const struct tui_layout *l)
 {
 	struct tui_pen pen = {.col = l->text_x + 1, .width = l->text_w, .style = TUI_YELLOW};
 
-	if (!m->wrap.is_cut || m->text_top + l->body_h <= m->wrap.n)
+	if (!m->wrap.is_cut || m->text_top + l->text_h <= m->wrap.n)
 		return;
-	pen.row = top + (unsigned)(m->wrap.n - m->text_top);
+	pen.row = l->text_y + (unsigned)(m->wrap.n - m->text_top);
 	(void)tui_grid_put(
 		g, &pen, slice_from_str("The rest of the text is too long for this view"));
 }
@@ -160,14 +193,16 @@ void tui_paint(const struct tui_model *m, struct tui_grid *g)
 	top = l.has_title ? 1 : 0;
 	if (l.has_title)
 		paint_title(m, g);
-	if (l.list_w)
-		paint_list(m, g, &l, top);
-	if (l.list_w < m->cols) {
-		paint_text(m, g, &l, top);
-		paint_cut(m, g, &l, top);
+	if (l.list_w && l.list_h)
+		paint_list(m, g, &l);
+	if (l.has_divider)
+		paint_divider(m, g, l.text_y - 1);
+	if (m->src->heading ? l.text_h > 0 : l.list_w < m->cols) {
+		paint_text(m, g, &l);
+		paint_cut(m, g, &l);
 	}
 	if (l.has_keys || (l.has_line && m->status[0]))
-		paint_status(m, g, top + l.body_h, l.body_h);
+		paint_status(m, g, top + l.body_h, l.text_h);
 	if (l.has_keys || (l.has_line && !m->status[0]))
 		paint_keys(m, g, top + l.body_h + (l.has_keys ? 1 : 0));
 }

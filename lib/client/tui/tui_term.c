@@ -258,6 +258,7 @@ static uint32_t translate_key(wint_t key)
 		{KEY_NPAGE, TUI_KEY_PAGE_DOWN},
 		{KEY_HOME, TUI_KEY_HOME},
 		{KEY_END, TUI_KEY_END},
+		{KEY_BACKSPACE, TUI_KEY_BACKSPACE},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

@@ -184,12 +184,14 @@ static enum tui_answer press_key(void *arg, size_t i, uint32_t key, char *status
 	return TUI_STAY;
 }
 
-static void tick_screen(void *arg)
+static size_t tick_screen(void *arg, size_t i, char *status, size_t size)
 {
 	struct approve_screen *s = arg;
 
+	(void)status, (void)size;
 	if (!s->choice)
 		read_list(s);
+	return i;
 }
 
 int approve_screen_run(struct err *err)

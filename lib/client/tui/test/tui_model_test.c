@@ -182,6 +182,49 @@ static void a_question_gets_the_next_key_whatever_it_is(void **state)
 	tui_model_done(&s.m);
 }
 
+static void the_selected_item_moves_with_a_tick(void **state)
+{
+	struct scene s;
+
+	open_scene(&s, NULL, 100);
+	s.rig.src.tick = rig_tick;
+	press_key(&s, 'G');
+	tui_tick(&s.m);
+	assert_int_equal(s.m.item, 100);
+	assert_string_equal(s.m.status, "ticked");
+	s.rig.src.n = 3;
+	tui_tick(&s.m);
+	assert_int_equal(s.m.item, 3);
+	tui_model_done(&s.m);
+}
+
+/* Of every size: the parts are inside the screen, in their order, and fill it. */
+static void a_table_and_its_text_fit_into_every_size(void **state)
+{
+	struct scene s;
+
+	for (size_t n = 0; n < 60; n += 7)
+		for (unsigned rows = 0; rows < 70; rows++) {
+			struct tui_layout l;
+
+			open_scene(&s, NULL, n);
+			s.rig.src.heading = rig_heading;
+			tui_resize(&s.m, rows, 80);
+			for (int i = 0; i < 4; i++) {
+				press_key(&s, i == 2 ? '?' : '\t');
+				tui_layout(&s.m, &l);
+				assert_in_range(l.list_y + l.list_h, 0, rows);
+				assert_in_range(l.text_y + l.text_h, 0, rows);
+				assert_int_equal(
+					l.list_h + l.text_h + l.has_heading + l.has_divider,
+					l.body_h);
+				assert_true(!l.has_divider || l.text_y > l.list_y + l.list_h);
+				press_key(&s, 'G');
+			}
+			tui_model_done(&s.m);
+		}
+}
+
 static void a_list_that_became_shorter_has_a_valid_selection(void **state)
 {
 	struct scene s;
@@ -233,6 +276,8 @@ int main(void)
 		cmocka_unit_test(another_size_shows_the_same_place_of_the_text),
 		cmocka_unit_test(keys_of_the_caller_come_first),
 		cmocka_unit_test(a_question_gets_the_next_key_whatever_it_is),
+		cmocka_unit_test(the_selected_item_moves_with_a_tick),
+		cmocka_unit_test(a_table_and_its_text_fit_into_every_size),
 		cmocka_unit_test(a_list_that_became_shorter_has_a_valid_selection),
 		cmocka_unit_test(the_page_of_keys_is_closed_before_the_view),
 		cmocka_unit_test(without_a_terminal_there_is_no_view),

@@ -85,6 +85,35 @@ static void twenty_by_five_shows_one_at_a_time(void **state)
 	tui_model_done(&m);
 }
 
+static void a_table_is_above_its_text(void **state)
+{
+	struct tui_grid g = {0};
+	struct tui_model m;
+	struct tui_rig rig;
+
+	rig_init(&rig, names + 1, 2);
+	rig.src.heading = rig_heading;
+	rig.src.text_title = "Ti\x1btle";
+	rig.text = "+added\nplain\n";
+	tui_model_init(&m, &rig.src);
+	paint_size(&m, &g, 16, 20);
+	check_row(&g, 1, "  COLUMNS");
+	check_row(&g, 2, "*>first");
+	check_row(&g, 3, "* a/very/long/path/o"); /* the beginning: columns */
+	check_row(&g, 5, "\342\224\200\342\224\200 Ti<1B>tle \342\224\200");
+	check_row(&g, 6, "+added");
+	assert_int_equal(tui_grid_at(&g, 6, 1)->style, TUI_GREEN);
+	check_row(&g, 7, "plain");
+	paint_size(&m, &g, 8, 20);
+	check_row(&g, 1, "  COLUMNS");
+	check_row(&g, 3, "* a/very/long");
+	assert_true(tui_press(&m, '\t'));
+	paint_size(&m, &g, 8, 20);
+	check_row(&g, 1, "+added");
+	tui_grid_done(&g);
+	tui_model_done(&m);
+}
+
 static void a_row_that_continues_a_line_is_marked(void **state)
 {
 	/* Padded so that the end of the line looks like a line of its own. */
@@ -185,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wide_screen_has_list_and_text),
 		cmocka_unit_test(twenty_by_five_shows_one_at_a_time),
+		cmocka_unit_test(a_table_is_above_its_text),
 		cmocka_unit_test(a_row_that_continues_a_line_is_marked),
 		cmocka_unit_test(hostile_bytes_never_reach_a_cell),
 		cmocka_unit_test(a_text_that_is_too_long_reports_it_at_the_end),

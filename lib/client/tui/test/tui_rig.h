@@ -65,6 +65,22 @@ static inline enum tui_answer rig_press(
 	return rig->answer;
 }
 
+static inline void rig_heading(void *arg, struct tui_row *ret)
+{
+	(void)arg;
+	ret->text = slice_from_str("COLUMNS");
+}
+
+/* The list grows at its beginning, and what was selected stays. */
+static inline size_t rig_tick(void *arg, size_t i, char *status, size_t size)
+{
+	struct tui_rig *rig = arg;
+
+	(void)snprintf(status, size, "ticked");
+	rig->src.n++;
+	return i + 1;
+}
+
 static const struct tui_bind rig_binds[] = {{'a', "apply"}, {'n', "own n"}, {0, NULL}};
 
 static inline void rig_init(struct tui_rig *rig, const char *const *names, size_t n)

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sbx top, in tmux, with the real sbxd and simulated keepers."""
+import hashlib
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from conftest import SBX, on_terminal
+from term import Terminal
+
+PATIENCE = 60
+PUSH = {"id": "K7QD", "effects": "http:delete api.example.com /x\n",
+        "rule": "ask http api.example.com/**", "preview": "title: \x1b[2Jfree\u202emoney"}
+
+
+def listed(inst):
+    boxes = json.loads(inst.sbx("ls", "--json", check=0).stdout)["sandboxes"]
+    return {s["name"]: s for s in boxes}
+
+
+def wait_status(inst, name, status):
+    deadline = time.monotonic() + PATIENCE
+    while (s := listed(inst).get(name, {"status": "removed"})["status"]) != status:
+        assert time.monotonic() < deadline, s
+        time.sleep(0.1)
+
+
+def wait_gone(t, text):
+    deadline = time.monotonic() + PATIENCE
+    while text in (shown := t.screen()):
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.05)
+
+
+def row(shown, name):
+    return next(line for line in shown.splitlines() if f" {name} " in line.replace(">", " "))
+
+
+def top(inst, *argv, **size):
+    return Terminal(inst, SBX, *(argv or ["top"]), **{"columns": 80, "rows": 24, **size})
+
+
+def quit_top(t):
+    t.type("q")
+    assert t.wait_end(PATIENCE) == 0
+
+
+def test_without_arguments_it_opens_if_there_is_a_sandbox(inst):
+    with top(inst, "--", columns=80) as t:  # no option: an error as before
+        t.wait_for("unknown option --", PATIENCE)
+    with Terminal(inst, SBX) as t:
+        t.wait_for("sbx help COMMAND prints the help", PATIENCE)
+        assert t.wait_end(PATIENCE) == 2
+    inst.create("demo")
+    with Terminal(inst, SBX) as t:
+        shown = t.wait_for("demo", PATIENCE)
+        assert "1 sandbox, 1 running" in shown and "running" in row(shown, "demo")
+        quit_top(t)
+    assert inst.sbx(check=2).stdout.startswith("usage: sbx")
+    p = inst.sbx("top", check=1)
+    assert "requires a terminal" in p.stderr and "sbx stats --no-stream" in p.stderr
+    out, status = on_terminal(inst, [], env={"TERM": "dumb"})
+    assert status == 2 and "usage: sbx" in out
+
+
+def test_the_list_shows_what_a_sandbox_is_and_does(inst):
+    subprocess.run(["git", "init", "-q", "-b", "fix/greeting", inst.work], check=True)
+    inst.create("demo", ".", "-m", "1g", "-p", "8080", "--label", "team=web")
+    inst.create("held", "-e", "HOLDS=" + json.dumps([PUSH]))
+    inst.create("other")
+    inst.sbx("stop", "other", check=0)
+    with top(inst) as t:
+        t.wait_for("0%", PATIENCE)  # of the second read
+        shown = t.wait_for("requests wait for approval", PATIENCE)
+        assert shown.splitlines()[0].startswith(" sbx: 3 sandboxes, 2 running")
+        words = row(shown, "demo").split()
+        assert words[:4] == [">demo", "running", "shell", "fix/greet~"], words
+        assert words[4].endswith("%") and words[5].endswith("M") and words[7] == "0"
+        assert row(shown, "held").startswith("* held") and row(shown, "held").split()[-1] == "1"
+        assert row(shown, "other").split()[1] == "stopped"
+        assert f"workspace   {inst.work}" in shown and "1 GiB memory" in shown
+        assert "-> 8080" in shown and "team=web" in shown
+        t.key("Down")
+        t.wait_for("1 request waits for approval", PATIENCE)
+        assert len(t.screen().splitlines()) == 24
+        quit_top(t)
+
+
+def test_keys_stop_start_suspend_and_remove_after_a_question(inst):
+    inst.create("demo", mode="idle")
+    inst.create("other")
+    with top(inst) as t:
+        t.wait_for("other", PATIENCE)
+        t.type("s")
+        t.wait_for("Stop demo and end its programs? [y/N]", PATIENCE)
+        t.type("n")
+        wait_gone(t, "[y/N]")
+        t.key("Down")
+        t.type("s")
+        t.wait_for("Stop other and end its programs? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("stop other: Stopped sandbox 'other'", PATIENCE)
+        wait_status(inst, "other", "stopped")
+        assert listed(inst)["demo"]["status"] == "running"
+        t.type("u")
+        t.wait_for("2 running", PATIENCE)
+        wait_status(inst, "other", "running")
+        t.type("d")
+        t.wait_for("Remove other and its disks? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("1 sandbox, 1 running", PATIENCE)
+        assert list(listed(inst)) == ["demo"]
+        t.wait_for(">demo", PATIENCE)
+        t.type("z")
+        t.wait_for("Suspend demo to disk? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("suspend demo: Suspended sandbox 'demo'", PATIENCE)
+        wait_status(inst, "demo", "suspended")
+        t.wait_for("1 sandbox, 0 running", PATIENCE)
+        quit_top(t)
+
+
+def test_a_question_is_about_the_sandbox_that_it_names(inst):
+    """Also if the list changes before the answer."""
+    inst.create("bbb")
+    inst.create("ccc")
+    with top(inst) as t:
+        t.wait_for(">bbb", PATIENCE)
+        t.type("d")
+        t.wait_for("Remove bbb and its disks?", PATIENCE)
+        inst.create("aaa")
+        t.wait_for("3 sandboxes", PATIENCE)
+        assert ">bbb" in t.screen() and "Remove bbb and its disks?" in t.screen()
+        t.type("y")
+        t.wait_for("2 sandboxes", PATIENCE)
+        assert list(listed(inst)) == ["aaa", "ccc"]
+        # Typed ahead: the answer is a key that is pressed after the question is seen.
+        t.type("sy")
+        t.wait_for("[y/N]", PATIENCE)
+        quit_keys = "nq"
+        t.type(quit_keys[0])
+        wait_gone(t, "[y/N]")
+        quit_top(t)
+    assert all(s["status"] == "running" for s in listed(inst).values())
+
+
+def test_a_port_is_typed(inst):
+    inst.create("demo")
+    with top(inst) as t:
+        t.wait_for(">demo", PATIENCE)
+        t.type("+")
+        t.wait_for("Publish [HOST_PORT:]PORT of demo: _", PATIENCE)
+        t.type("80q99")
+        t.wait_for("demo: 80q99_", PATIENCE)
+        for _ in range(3):
+            t.key("BSpace")
+        t.type("80")
+        t.wait_for("demo: 8080_", PATIENCE)
+        t.key("Enter")
+        t.wait_for("-> 8080", PATIENCE)
+        assert [p["sandbox_port"] for p in listed(inst)["demo"]["ports"]] == [8080]
+        t.type("+")
+        t.wait_for("demo: _", PATIENCE)
+        t.type("no-port")
+        t.key("Enter")
+        t.wait_for("Failed: publish a port of demo: ", PATIENCE)
+        t.type("+")
+        t.wait_for("demo: _", PATIENCE)
+        t.type("9090")
+        t.key("Escape")
+        wait_gone(t, "9090")
+        quit_top(t)
+    assert len(listed(inst)["demo"]["ports"]) == 1
+
+
+def test_attach_and_review_have_the_terminal_and_give_it_back(inst):
+    inst.create("demo", ".")
+    with top(inst) as t:
+        t.wait_for(">demo", PATIENCE)
+        t.type("a")
+        wait_gone(t, "sbx: 1 sandbox")
+        t.line("echo in''side-$((1+1)); exit 0")
+        t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
+        t.type("a")
+        wait_gone(t, "sbx: 1 sandbox")
+        t.line("exit 3")
+        t.wait_for("Press Enter to return.", PATIENCE)
+        t.key("Enter")
+        t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
+        t.type("r")
+        shown = t.wait_for("Press Enter to return.", PATIENCE)
+        assert "No files that run programs on the host were changed" in shown
+        t.key("Enter")
+        t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
+        t.key("C-z")  # a shell around the command has no job control: it continues
+        quit_top(t)
+
+
+def test_fifty_sandboxes_and_every_size(inst):
+    body = json.dumps({"name": "NAME", "agent": "shell", "template": "debian"})
+    socket = inst.root / "run/sbx/sbxd.sock"
+    inst.sbx("ls", check=0)
+    for i in range(50):
+        subprocess.run(["curl", "-sf", "-o", "/dev/null", "--unix-socket", socket, "-d",
+                        body.replace("NAME", f"box-{i:02}"), "-H",
+                        "Content-Type: application/json", "http://sbx/v1/sandboxes"], check=True)
+    with top(inst) as t:
+        shown = t.wait_for("sbx: 50 sandboxes, 0 running", PATIENCE)
+        assert ">box-00" in shown and "box-49" not in shown
+        t.type("G")
+        shown = t.wait_for(">box-49", PATIENCE)
+        assert "SANDBOX" in shown and "box-00" not in shown
+        t.key("PageUp")
+        wait_gone(t, ">box-49")
+        t.type("g")
+        t.wait_for(">box-00", PATIENCE)
+        for columns, rows in ((1, 1), (2, 2), (20, 5), (59, 9), (200, 60), (79, 12), (80, 24)):
+            t.resize(columns, rows)
+            time.sleep(0.1)
+            t.screen()
+        t.wait_for("sbx: 50 sandboxes, 0 running", PATIENCE)
+        t.resize(120, 10)
+        t.wait_for("box-0", PATIENCE)
+        t.key("Tab")  # too small for both: the text of the sandbox
+        t.wait_for("template    debian", PATIENCE)
+        t.key("Tab")
+        t.wait_for(">box-00", PATIENCE)
+        t.type("?")
+        t.wait_for("Keys", PATIENCE)
+        t.resize(80, 40)
+        shown = t.wait_for("port", PATIENCE)
+        assert "attach" in shown and "suspend" in shown and ">box-00" not in shown
+        t.type("q")
+        t.wait_for(">box-00", PATIENCE)
+        quit_top(t)
+
+
+def test_hostile_words_are_shown_as_codes(inst):
+    git = inst.work / ".git"
+    git.mkdir()
+    (git / "HEAD").write_bytes(b"ref: refs/heads/\xe2\x80\xaeevil\xc2\x9b2Jx\n")
+    why = "no \x1b[2J\x1b]0;owned\x07\u202eway"
+    inst.create("demo", ".")
+    inst.sbx("create", "shell", "--name", "failed", "-e", "MODE=fail", "-e", f"WHY={why}")
+    with top(inst, columns=120) as t:
+        shown = t.wait_for(">demo", PATIENCE)
+        t.wait_for("0%", PATIENCE)
+        shown = t.screen()
+        assert "?evil" in row(shown, "demo") and not set(shown) & set("\x1b\x07\u202e\x9b")
+        t.key("Down")
+        shown = t.screen()
+        assert not set(shown) & set("\x1b\x07\u202e\x9b")
+        assert t.tmux("display-message", "-p", "-t", "t", "#{pane_title}").strip() != "owned"
+        quit_top(t)
+
+
+def test_sbxd_can_be_restarted_meanwhile(inst):
+    inst.create("demo")
+    with top(inst) as t:
+        t.wait_for(">demo", PATIENCE)
+        inst.sbx("daemon", "stop", check=0)
+        inst.create("more")
+        t.wait_for("2 sandboxes, 2 running", PATIENCE)
+        t.key("C-c")
+        assert t.wait_end(PATIENCE) == 130
