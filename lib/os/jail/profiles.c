@@ -157,15 +157,29 @@ static const struct jail_group origin_seal[] = {
 
 /* ---- clerk-git: ours, static, one thread; reads pushes, only passed sockets, no secret ---- */
 
-static const struct jail_group clerk_git_seal[] = {
-	{"data on passed sockets", "read write recvmsg sendmsg recvfrom sendto close"},
-	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"},
-	{"set non-blocking", "fcntl"},
-	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"},
-	{"time and random numbers", "clock_gettime gettimeofday getrandom"},
-	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"},
-	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
-	{"exit", "exit exit_group"},
+/* clang-format off */
+#define CLERK_GIT_LOOP \
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl"}, \
+	{"data on passed sockets; log lines", \
+		"read pread64 write writev recvmsg sendmsg recvfrom sendto close"}, \
+	{"set non-blocking", "fcntl"}, \
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"}, \
+	{"time and random numbers", "clock_gettime gettimeofday getrandom"}, \
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"}, \
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"}, \
+	{"exit", "exit exit_group"}
+/* clang-format on */
+
+static const struct jail_group clerk_git_seal[] = {CLERK_GIT_LOOP, {0}};
+
+static const struct jail_group clerk_git_start[] = {
+	CLERK_GIT_LOOP,
+	{"libc startup of a static program",
+		"arch_prctl set_tid_address set_robust_list rseq readlink readlinkat "
+		"prlimit64/ask fstat newfstatat sigaltstack getuid geteuid getgid getegid uname"},
+	{"creation of the event loop", "epoll_create1 ioctl/tty-ask lseek"},
+	{"installation of the seccomp filter",
+		"pipe2 seccomp prctl/nnp prctl/dumpable prctl/seccomp capget capset"},
 	{0},
 };
 
@@ -590,8 +604,8 @@ static const struct jail_row rows[] = {
 			.as = 4096 * MIB},
 		.start = git_start,
 		.absent = git_absent},
-	/* Enters the jail itself, too. as: a pack, an answer of the server, contents. cpu:
-	 * a push takes seconds (GITPACK limits); then another sbx-clerk-git is started. */
+	/* as: a pack, an answer of the server, contents. cpu: a push takes seconds (GITPACK
+	 * limits). */
 	[JAIL_CLERK_GIT] = {.name = "clerk-git",
 		.landlock = true,
 		.limit = {.core = 0,
@@ -601,6 +615,7 @@ static const struct jail_row rows[] = {
 			.memlock = 64 * KIB,
 			.as = 1024 * MIB,
 			.cpu = 600},
+		.start = clerk_git_start,
 		.seal = clerk_git_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},
 	[JAIL_GUARD] = {.name = "guard", .seal = guard_seal},

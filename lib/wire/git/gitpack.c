@@ -56,6 +56,11 @@ int gitpack_put(struct gitpack *p, struct slice bytes, struct err *err)
 	return 0;
 }
 
+struct slice gitpack_bytes(const struct gitpack *p)
+{
+	return slice_of(p->bytes, p->n_bytes + p->n_trailer);
+}
+
 /* ---- the table ---- */
 
 static uint32_t bucket_of(const struct gitpack *p, const struct git_oid *oid)
@@ -267,6 +272,7 @@ static int check_trailer(struct gitpack *p, struct err *err)
 	struct sha1 hash;
 
 	p->n_bytes -= TRAILER_BYTES;
+	p->n_trailer = TRAILER_BYTES;
 	sha1_init(&hash);
 	sha1_add(&hash, slice_of(p->bytes, p->n_bytes));
 	sha1_end(&hash, name);

@@ -46,6 +46,9 @@ void gitpack_free(struct gitpack **p);
 int gitpack_put(struct gitpack *p, struct slice bytes, struct err *err) MUST_CHECK;
 int gitpack_index(struct gitpack *p, struct err *err) MUST_CHECK;
 
+/* All that was put. */
+struct slice gitpack_bytes(const struct gitpack *p);
+
 /* ---- after gitpack_index ---- */
 
 uint32_t gitpack_count(const struct gitpack *p);

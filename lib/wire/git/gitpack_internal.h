@@ -35,7 +35,7 @@ struct gitpack_entry {
 struct gitpack {
 	struct gitpack_limits limits;
 	uint8_t *bytes;
-	size_t n_bytes, size;
+	size_t n_bytes, n_trailer, size; /* n_trailer: after them, when they were read */
 	struct gitpack_entry *entry;
 	uint32_t n_entries;
 	uint32_t *bucket, mask;

@@ -68,6 +68,11 @@ const struct gitpush_ref *gitpush_ref(const struct gitpush *p, unsigned i)
 	return &p->ref[i];
 }
 
+struct slice gitpush_pack(const struct gitpush *p)
+{
+	return p->pack[0] ? gitpack_bytes(p->pack[0]) : slice_of(NULL, 0);
+}
+
 void gitpush_supply(struct gitpush *p, struct gitpack *pack)
 {
 	if (!pack && !p->unfiltered) {

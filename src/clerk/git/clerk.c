@@ -4,6 +4,7 @@
 #include <errno.h>
 #include "lib/base/mem.h"
 
+#define MAX_LINES (2u << 20) /* more than GITCOMMANDS_MAX refs of GITREF_MAX bytes */
 #define MAX_OBJECTS 1000000
 #define MAX_WORK (UINT64_C(4) << 30)
 
@@ -29,6 +30,7 @@ void clerk_free(struct clerk **cc)
 	gitpack_free(&c->answer);
 	gitcommands_done(&c->commands);
 	autorun_free(&c->list);
+	free(c->lines);
 	free(c);
 	*cc = NULL;
 }
@@ -54,12 +56,30 @@ static struct gitpack *new_pack(const struct clerk *c)
 		.bytes = c->config.max_bytes, .objects = MAX_OBJECTS, .work = MAX_WORK});
 }
 
+static int read_commands(struct clerk *c, struct slice *bytes, struct err *err)
+{
+	struct slice lines = *bytes;
+	int r = gitcommands_read(&c->commands, bytes, err);
+
+	if (r < 0)
+		return r;
+	lines.n -= bytes->n;
+	if (lines.n > MAX_LINES - c->n_lines)
+		return err_set(err, -E2BIG, "the list of refs is too long");
+	if (lines.n == 0)
+		return r;
+	c->lines = xrealloc(c->lines, c->n_lines + lines.n);
+	memcpy(c->lines + c->n_lines, lines.p, lines.n);
+	c->n_lines += lines.n;
+	return r;
+}
+
 static int take_body(struct clerk *c, struct slice bytes, struct err *err)
 {
 	int r = GITCOMMANDS_DONE;
 
 	if (!c->has_commands)
-		r = gitcommands_read(&c->commands, &bytes, err);
+		r = read_commands(c, &bytes, err);
 	if (r < 0)
 		return r;
 	c->has_commands = r != GITCOMMANDS_MORE;
@@ -188,6 +208,31 @@ void clerk_answer_end(struct clerk *c, bool complete)
 		return;
 	}
 	judge_push(c);
+}
+
+struct slice clerk_lines(const struct clerk *c)
+{
+	return slice_of(c->lines, c->n_lines);
+}
+
+struct slice clerk_pack(const struct clerk *c)
+{
+	return c->push ? gitpush_pack(c->push) : slice_of(NULL, 0);
+}
+
+void clerk_hash(const struct clerk *c, uint8_t ret[SHA256_BYTES])
+{
+	struct sha256 hash;
+
+	sha256_begin(&hash);
+	for (unsigned i = 0; i < c->commands.n; i++) {
+		const struct gitcommand *one = &c->commands.list[i];
+
+		sha256_add(&hash, slice_of(one->old.b, GITOID_BYTES));
+		sha256_add(&hash, slice_of(one->new.b, GITOID_BYTES));
+		sha256_add(&hash, slice_of(one->name, strlen(one->name) + 1));
+	}
+	sha256_end(&hash, ret);
 }
 
 int clerk_refuse(

@@ -14,15 +14,12 @@
 #pragma once
 
 #include "lib/rules/airlock/autorun.h"
+#include "lib/rules/clerk/clerk_chan.h"
 #include "lib/wire/git/gitfetch.h"
 
-#define CLERK_MAX_TARGET 256
-#define CLERK_MAX_PREVIEW 8192
-
 struct clerk_config {
-	char target[CLERK_MAX_TARGET]; /* HOST/REPOSITORY */
-	bool paths;		       /* an effect for each changed file */
-	uint32_t max_bytes;	       /* of a pack */
+	bool paths;	    /* an effect for each changed file */
+	uint32_t max_bytes; /* of a pack */
 };
 
 struct clerk;
@@ -30,7 +27,7 @@ struct clerk;
 /* Where the results go. The bytes are valid during the call. */
 struct clerk_sink {
 	void (*request)(void *arg, struct slice body); /* of POST .../git-upload-pack */
-	void (*effect)(void *arg, struct slice text);
+	void (*effect)(void *arg, const struct clerk_effect *effect);
 	void (*preview)(void *arg, struct slice text);
 	void (*unknown)(void *arg, const char *why);
 	void (*judged)(void *arg); /* after effects and preview, or unknown */
@@ -47,6 +44,11 @@ void clerk_end(struct clerk *c);
 void clerk_answer(struct clerk *c, struct slice bytes);
 /* Without `complete` the server gave no whole answer. */
 void clerk_answer_end(struct clerk *c, bool complete);
+/* After the end of the body. The body: its lines, and its pack. */
+struct slice clerk_lines(const struct clerk *c);
+struct slice clerk_pack(const struct clerk *c);
+/* Of the refs with their old and new objects. */
+void clerk_hash(const struct clerk *c, uint8_t ret[SHA256_BYTES]);
 /* Git's own answer to a push that is refused. -ENOTSUP: the client asked for none. */
 int clerk_refuse(const struct clerk *c, const char *text, const char *why, pktline_out *out,
 	void *arg) MUST_CHECK;

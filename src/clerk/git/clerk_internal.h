@@ -15,6 +15,8 @@ struct clerk {
 	struct autorun_list *list;
 	struct gitcommands commands;
 	bool has_commands, judged;
+	uint8_t *lines; /* of the body, up to its pack */
+	size_t n_lines;
 	struct gitpack *pack; /* of the body, until it is judged */
 	struct gitpush *push;
 	struct gitpush_need need;

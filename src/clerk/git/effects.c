@@ -1,42 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effects of a push, one text each: `git:VERB TARGET REF [path=PATH]`. */
+/* The effects of a push: one for each verb of a ref, and for each file if the rules need files. */
 #include "clerk_internal.h"
-
-#include "lib/base/hex.h"
 
 static const struct {
 	enum gitpush_verb verb;
-	const char *name;
+	enum clerk_verb as;
 } verbs[] = {
-	{GITPUSH_PUSH, "push"},
-	{GITPUSH_CREATE, "create"},
-	{GITPUSH_DELETE, "delete"},
-	{GITPUSH_FORCE, "force"},
-	{GITPUSH_TAG, "tag"},
+	{GITPUSH_PUSH, CLERK_PUSH},
+	{GITPUSH_CREATE, CLERK_CREATE},
+	{GITPUSH_DELETE, CLERK_DELETE},
+	{GITPUSH_FORCE, CLERK_FORCE},
+	{GITPUSH_TAG, CLERK_TAG},
 };
 
-/* Blanks and what is not printable ASCII as %XX. */
-static void put_escaped(struct wr *wr, const char *text)
+static void put_effects(const struct clerk *c, const struct gitpush_ref *ref, enum clerk_verb verb)
 {
-	for (const uint8_t *p = (const uint8_t *)text; *p; p++)
-		if (*p > 0x20 && *p < 0x7f && *p != '%')
-			wr_u8(wr, *p);
-		else
-			hex_put_percent(wr, *p);
-}
+	struct clerk_effect e = {.verb = verb, .ref = slice_from_str(ref->command->name)};
 
-static void put_effect(const struct clerk *c, const char *verb, const char *ref, const char *path)
-{
-	uint8_t buf[CLERK_MAX_TARGET + 3 * (GITREF_MAX + GITPUSH_MAX_PATH) + 64];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	wr_printf(&wr, "git:%s %s ", verb, c->config.target);
-	put_escaped(&wr, ref);
-	if (path) {
-		wr_printf(&wr, " path=");
-		put_escaped(&wr, path);
+	/* a push without a changed file is still an effect */
+	e.no_path = ref->has_paths;
+	if (ref->n_paths == 0)
+		c->sink.effect(c->sink.arg, &e);
+	e.no_path = false;
+	for (size_t i = 0; i < ref->n_paths; i++) {
+		e.path = slice_from_str(ref->path[i].path);
+		c->sink.effect(c->sink.arg, &e);
 	}
-	c->sink.effect(c->sink.arg, slice_of(buf, wr.n));
 }
 
 void effects_put(const struct clerk *c)
@@ -44,14 +33,8 @@ void effects_put(const struct clerk *c)
 	for (unsigned i = 0; i < c->commands.n; i++) {
 		const struct gitpush_ref *ref = gitpush_ref(c->push, i);
 
-		for (size_t v = 0; v < ARRAY_LEN(verbs); v++) {
-			if (!(ref->verbs & verbs[v].verb))
-				continue;
-			/* a push without a changed file is still an effect */
-			if (ref->n_paths == 0)
-				put_effect(c, verbs[v].name, ref->command->name, NULL);
-			for (size_t k = 0; k < ref->n_paths; k++)
-				put_effect(c, verbs[v].name, ref->command->name, ref->path[k].path);
-		}
+		for (size_t v = 0; v < ARRAY_LEN(verbs); v++)
+			if (ref->verbs & verbs[v].verb)
+				put_effects(c, ref, verbs[v].as);
 	}
 }

@@ -23,7 +23,7 @@ static void ignore_request(void *arg, struct slice body)
 {
 }
 
-static void note_effect(void *arg, struct slice text)
+static void note_effect(void *arg, const struct clerk_effect *effect)
 {
 	((struct outcome *)arg)->effect = true;
 }
@@ -77,7 +77,7 @@ static long try_work(int fd)
 		.unknown = ignore_unknown,
 		.judged = note_judged,
 		.arg = &out};
-	const struct clerk_config config = {.target = "host/repository", .max_bytes = 1u << 20};
+	const struct clerk_config config = {.max_bytes = 1u << 20};
 	struct clerk *c = clerk_new(&config, &sink);
 	uint8_t body[4000];
 	struct wr wr = wr_init(body, sizeof(body));

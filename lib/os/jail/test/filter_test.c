@@ -283,7 +283,7 @@ static void sealed_programs_have_exactly_these_calls(void **state)
 			      "epoll_pwait2 memfd_secret"},
 		{JAIL_CLERK_GIT,
 			"read write close mmap mprotect munmap brk rt_sigaction rt_sigprocmask "
-			"rt_sigreturn mremap madvise getpid sendto recvfrom sendmsg "
+			"rt_sigreturn pread64 writev mremap madvise getpid sendto recvfrom sendmsg "
 			"recvmsg exit fcntl gettimeofday sysinfo gettid futex "
 			"restart_syscall clock_gettime exit_group epoll_wait epoll_ctl "
 			"tgkill epoll_pwait getrandom epoll_pwait2"},
