@@ -143,11 +143,12 @@ static void take_target(struct exchange *x, const struct egress_open *open)
 static bool passes_head(struct egress *e, const struct exchange *x, char *ret_why)
 {
 	struct policy_op op = exchange_op(e, x);
+	const struct head_sender sender = {.policy = e->policy, .op = &op};
 	char rule[HEAD_MAX_RULE];
 
 	if (x->kind == EGRESS_HTTP)
-		return !x->talk || head_may_send(e->policy, &op, NULL, &x->talk->req, &e->arena,
-					   ret_why, POLICY_MAX_EXPLAIN);
+		return !x->talk || head_may_send(&sender, &x->talk->req, &e->arena, ret_why,
+					   POLICY_MAX_EXPLAIN);
 	if (x->kind == EGRESS_SOCKET || !head_is_needed(e->policy, &op, NULL, rule))
 		return true;
 	(void)snprintf(ret_why, POLICY_MAX_EXPLAIN,

@@ -102,6 +102,7 @@ static struct {
 	struct ssh_agent_link ssh_agent;
 	struct netpolicy netpolicy;
 	struct net net;
+	struct clerks clerks;
 	struct record record;
 	struct vault_link vault;
 	struct origins origins;
@@ -134,6 +135,7 @@ static void link_parts(struct keeper *k)
 	k->ssh_agent = &all.ssh_agent;
 	k->netpolicy = &all.netpolicy;
 	k->net = &all.net;
+	k->clerks = &all.clerks;
 	k->record = &all.record;
 	k->vault = &all.vault;
 	k->origins = &all.origins;
@@ -170,6 +172,7 @@ void keeper_init(struct keeper *k)
 	ssh_agent_init(k);
 	net_init(k);
 	holds_init(k);
+	clerks_init(k);
 	vault_init(k);
 	origins_init(k, net_open_socket, netpolicy_send_tables);
 	suspend_init(k);
@@ -284,6 +287,9 @@ static const struct event_row event_table[] = {
 	[EV_TIMER_DENIED] = {NULL, denied_on_timer},
 	[EV_TIMER_HOLDS] = {NULL, holds_on_timer},
 	[EV_TIMER_HOLDS_SEND] = {NULL, holds_on_send_timer},
+	[EV_CLERK] = {clerks_is_live, .run_event = clerks_on_event},
+	[EV_CLERK_END] = {clerks_is_live, .run_event = clerks_on_exit},
+	[EV_TIMER_CLERKS] = {NULL, clerks_on_timer},
 };
 static_assert(ARRAY_LEN(event_table) == KEEPER_N_EVENTS, "every event has a row");
 

@@ -256,6 +256,10 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 {
 	char where[ORIGIN_MAX_WHERE], rule[ORIGIN_MAX_TEXT];
 	struct policy_op op = op_of(o);
+	const struct head_sender sender = {.policy = o->policy,
+		.op = &op,
+		.pack = pack_of(o),
+		.is_judged = x->ticket.is_judged};
 	enum origin_outcome outcome;
 	bool is_token = false;
 	const char *why;
@@ -268,8 +272,7 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 	}
 	canon_reader_done(&x->frames);
 	/* Decided again, by our own copy of the policy, on what would be sent. */
-	if (!head_may_send(
-		    o->policy, &op, pack_of(o), &x->talk->req, &o->arena, rule, sizeof(rule))) {
+	if (!head_may_send(&sender, &x->talk->req, &o->arena, rule, sizeof(rule))) {
 		exchange_fail(o, x, ORIGIN_DENIED_RULE, "%s: %s", o->config.host, rule);
 		return;
 	}

@@ -477,7 +477,7 @@ class CredRig(Rig):
         self.build = build_folder()
         for name in ("edge", "egress", "origin", "vault/main/sbx-vault",
                      "vault/runner/sbx-vault-run",
-                     "vault/keyring/sbx-vault-keyring"):
+                     "vault/keyring/sbx-vault-keyring", "clerk/git/sbx-clerk-git"):
             program = self.build / "src" / (name if "/" in name else f"{name}/sbx-{name}")
             (self.dir / "libexec" / program.name).symlink_to(program)
         self.env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
@@ -529,13 +529,15 @@ class CredRig(Rig):
         return dict(line.split("=", 1) for line in self.lines("env").splitlines())
 
     def pids(self):
-        """{"keeper": pid, "vault": pid, "edge": pid, "egress": pid, "origin": [pids]}"""
+        """{"keeper": pid, "vault": pid, "edge": pid, "egress": pid, "origin": [pids], "clerk-git":
+        [pids]}"""
         said = json.loads(self.command("pids"))
-        found = {"keeper": said["keeper"], "vault": 0, "edge": 0, "egress": 0, "origin": []}
+        found = {"keeper": said["keeper"], "vault": 0, "edge": 0, "egress": 0, "origin": [],
+                 "clerk-git": []}
         for pid, name in {**children(said["keeper"]), **children(said["vault_run"] or -1)}.items():
             short = name.removeprefix("sbx-")
-            if short == "origin":
-                found["origin"].append(pid)
+            if short in ("origin", "clerk-git"):
+                found[short].append(pid)
             elif short in found:
                 found[short] = pid
         return found

@@ -29,6 +29,7 @@ void ticket_make(const struct ticket_request *req, struct ticket *ret)
 	add_number(&s, req->has_query);
 	add_text(&s, req->has_query ? req->query : slice_of(NULL, 0));
 	add_text(&s, req->named);
+	ret->is_judged = false;
 	ret->version = TICKET_VERSION;
 	sha256_end(&s, ret->digest);
 }

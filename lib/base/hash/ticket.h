@@ -23,6 +23,7 @@
 struct ticket {
 	uint8_t version;
 	uint8_t digest[SHA256_BYTES];
+	bool is_judged; /* the keeper has also decided about the content: a push of git */
 };
 
 /* A request in its canonical form (lib/wire/http/canon). */

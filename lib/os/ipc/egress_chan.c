@@ -105,6 +105,7 @@ int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table)
 const struct field egress_ticket_fields[] = {
 	FIELD_RANGE(ticket, version, TICKET_VERSION, TICKET_VERSION),
 	FIELD_BYTES(ticket, digest),
+	FIELD_BOOL(ticket, is_judged),
 	{0},
 };
 

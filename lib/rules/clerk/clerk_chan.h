@@ -2,12 +2,11 @@
 /*
  * clerk_chan - the messages between a keeper and one sbx-clerk-git, on its fd 3.
  *
- * How      SOCK_SEQPACKET, struct ipc_msg, clerk_chan is the table of proto/PROTOCOL.ipc. A process is
- *          for one request of edge: a push, or the list of refs before one. HELLO, CONFIG with the
- *          text of autorun.list, OPEN with the socket to edge. WANT requests an exchange for `POST
- *          REPOSITORY/git-upload-pack`, LINE brings it. A push: EFFECTS as often as needed, JUDGED,
- *          then DECIDED, with a socket to sbx-origin if it may be sent. The list of refs: DECIDED
- *          follows OPEN. DONE is the end.
+ * How      SOCK_SEQPACKET, struct ipc_msg; clerk_chan is the table of proto/PROTOCOL.ipc. A process
+ *          is for one request of edge: a push, or the list of refs before one. WANT requests an
+ *          exchange for `POST REPOSITORY/git-upload-pack`, LINE brings it. A push: EFFECTS as often
+ *          as needed, JUDGED, then DECIDED, with a socket to sbx-origin if it may be sent. The list
+ *          of refs: DECIDED follows OPEN.
  * Trust    keeper: the clerk reads the pack of a push and may be compromised by it: its effects are
  *          its word. The host and the repository are not: the keeper has them. clerk: also checks
  *          the keeper.

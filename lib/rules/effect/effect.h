@@ -47,6 +47,7 @@ struct effect {
 	struct slice target; /* git: the repository, `acme/app`, without .git. api: the service */
 	struct slice object; /* http: the normal path. git: the ref. api: the object of the pack */
 	struct slice path;   /* git: one file that a push changes */
+	bool no_path;	     /* git: it is known that no file is changed */
 	struct slice risk;   /* api: a word of pack_risk_name */
 	bool has_query;	     /* http; false: there is no query, and rules know that */
 	struct slice query;  /* as written, without the `?`; can be empty */

@@ -111,7 +111,7 @@ static enum effect_match match_term(const struct effect *e, const struct term *t
 	case EFFECT_TERM_DO:
 		return match_do(e, t->value);
 	case EFFECT_TERM_PATH:
-		return match_fact(t->value, e->path, false);
+		return e->no_path ? EFFECT_DIFFERS : match_fact(t->value, e->path, false);
 	case EFFECT_TERM_REF:
 	case EFFECT_TERM_ON:
 		return match_fact(t->value, e->object, doubt);
@@ -142,6 +142,17 @@ static enum effect_match match_target(const struct effect *e, struct slice patte
 	if (is_for_all(pattern))
 		return EFFECT_MATCHES;
 	return match_fact(pattern, text, e->cut.n || (e->is_odd && e->kind != EFFECT_API));
+}
+
+bool effect_terms_have(struct slice packed, enum effect_term_kind kind)
+{
+	bool bad = false;
+	struct term t;
+
+	while (next_term(&packed, &t, &bad))
+		if (t.kind == kind)
+			return true;
+	return bad;
 }
 
 /* The best alternative of each list; the worst of all lists. */

@@ -76,6 +76,8 @@ size_t effect_pattern_literal(struct slice pattern);
 
 /* buf has EFFECT_MAX_PACKED bytes; returns the length. */
 size_t effect_terms_pack(const struct effect_terms *terms, uint8_t *buf);
+/* Whether packed terms have one of this kind. */
+bool effect_terms_have(struct slice packed, enum effect_term_kind kind);
 /* Compares all but the host: the pattern and the packed terms. Sets *ret_bad if the bytes are not
  * packed terms. */
 enum effect_match effect_terms_match(

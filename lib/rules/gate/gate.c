@@ -432,7 +432,7 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 	int r;
 
 	*ret = (struct edge_verdict){0};
-	g->is_asked = false;
+	g->is_asked = g->is_push = false;
 	(void)!str_copy(ret->sandbox, sizeof(ret->sandbox), g->name);
 	judge_gate(g, ask, now_ms, &j, ret);
 	/* Nothing is opened by this yes: the TUNNEL or the requests that follow are recorded. */
@@ -447,8 +447,13 @@ void gate_decide_bound(struct gate *g, const struct edge_ask *ask,
 			gate_needs_rule(g, ask->host, ask->port, now_ms, rule) ? rule : NULL, &j,
 			ret);
 	g->is_asked = g->is_asked && j.allowed;
+	g->is_push = g->is_push && j.allowed;
 	if (g->is_asked) /* not decided yet: a person does */
 		return;
+	if (g->is_push && !g->push.is_advert) { /* its content does */
+		ret->allowed = true;
+		return;
+	}
 	if (ret->opened)
 		gate_put_wants(g, ask, now_ms, ret);
 	/* What is opened does not pass unseen. */

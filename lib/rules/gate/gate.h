@@ -83,8 +83,8 @@ const struct pack *gate_pack(const struct gate *g, const char *host, uint16_t po
 bool gate_has_api(const struct gate *g);
 /* Whether the head of each request to the host must be read. */
 bool gate_needs_head(const struct gate *g, const char *host, uint16_t port, uint64_t now_ms);
-/* Whether the rules about requests still permit what this ask was about. */
-bool gate_passes_head(struct gate *g, const struct edge_ask *ask, uint64_t now_ms);
+/* Whether rules still permit what this ask was about. is_judged: but for a push's content. */
+bool gate_passes_head(struct gate *g, const struct edge_ask *ask, bool is_judged, uint64_t now_ms);
 
 /* gate_cred.c. The policy of now, without a record: whether the host is allowed on any port, and
  * on this one. */

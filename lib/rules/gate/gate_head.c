@@ -84,6 +84,37 @@ static int read_ask(const struct edge_ask *ask, struct http_headers *headers, st
 	return canon_named_read(slice_from_str(ask->named), headers);
 }
 
+/* Whether it can be a part of a command as it is. */
+static bool is_word(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~' || strchr("'*,\\\"$`", s.p[i]))
+			return false;
+	return s.n > 0 && s.n < 100;
+}
+
+/* The command for an effect of a push. */
+static void put_git_command(const struct effect *e, const char *sandbox, struct edge_verdict *ret)
+{
+	char port[8] = "", path[300] = "";
+
+	if (e->is_unknown || !is_word(e->target) || !is_word(e->object) ||
+		(e->path.n && !is_word(e->path))) {
+		ret->no_rule_helps = true;
+		return;
+	}
+	if (e->port != 443)
+		(void)snprintf(port, sizeof(port), ":%u", e->port);
+	if (e->path.n)
+		(void)snprintf(path, sizeof(path), " --path '%.*s'", (int)e->path.n,
+			(const char *)e->path.p);
+	(void)snprintf(ret->command, sizeof(ret->command),
+		"sbx policy allow git %.*s%s/%.*s --do %.*s --ref '%.*s'%s%s%s", (int)e->host.n,
+		(const char *)e->host.p, port, (int)e->target.n, (const char *)e->target.p,
+		(int)e->verb.n, (const char *)e->verb.p, (int)e->object.n,
+		(const char *)e->object.p, path, sandbox[0] ? " --sandbox " : "", sandbox);
+}
+
 /* The command for the one request, if no rule speaks against it. */
 static void put_command(const struct edge_ask *ask, const struct head_decision *d,
 	const char *sandbox, struct edge_verdict *ret)
@@ -93,6 +124,10 @@ static void put_command(const struct edge_ask *ask, const struct head_decision *
 		     !memchr(path.p, '*', path.n);
 	char port[8] = "";
 
+	if (d->push != HEAD_NO_PUSH && d->which == d->effects.at_git && !d->rule[0]) {
+		put_git_command(&d->effects.v[d->which], sandbox, ret);
+		return;
+	}
 	if (d->rule[0] || !plain || d->effects.odd) {
 		ret->no_rule_helps = true;
 		return;
@@ -131,19 +166,23 @@ static void put_wants(const char *wants, uint32_t id, struct judgement *j, struc
 }
 
 /* False: edge must send other headers. */
-static bool decide_ask(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
-	const char *wants, struct head_decision *ret)
+static bool decide_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
+	const struct head_push *push, struct head_decision *ret)
 {
 	static struct http_header list[CANON_NAMED_HEADERS];
 	struct http_headers headers = {list, 0, CANON_NAMED_HEADERS};
+	char wants[CANON_NAMED_NAMES];
 	struct head h;
 
+	head_get_wants(g->policy, op, pack_of(g, op), wants);
 	if (ask->wants_id != wants_id(g, wants))
 		return false;
 	*ret = (struct head_decision){.answer = HEAD_DENIED, .reason = "malformed request"};
 	arena_reset(&g->arena);
-	if (read_ask(ask, &headers, &h) == 0)
-		head_decide(g->policy, op, pack_of(g, op), &h, &g->arena, ret);
+	if (read_ask(ask, &headers, &h) < 0)
+		return true;
+	h.push = push;
+	head_decide(g->policy, op, pack_of(g, op), &h, &g->arena, ret);
 	return true;
 }
 
@@ -161,49 +200,11 @@ const char *gate_join_effects(struct gate *g, const char *lines)
 	return g->effects;
 }
 
-/* What the record names: also effects that are too long for a person to approve. */
-static void name_effects(struct gate *g, const struct head_decision *d, struct judgement *j)
-{
-	struct wr wr = wr_init((uint8_t *)g->effects, sizeof(g->effects) - 1);
-	char text[EFFECT_MAX_TEXT + 1];
-
-	(void)snprintf(
-		j->where, sizeof(j->where), "%s", policy_is_closed(g->policy) ? "" : d->where);
-	if (d->effects.n == 0)
-		return;
-	for (size_t i = 0; i < d->effects.n; i++) {
-		(void)effect_print(&d->effects.v[i], text);
-		wr_printf(&wr, "%s%s", i ? "; " : "", text);
-	}
-	g->effects[wr.n] = '\0';
-	j->effects = g->effects;
-	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), j->digest);
-}
-
-/* The texts for a person. A cut effect cannot be displayed: it is left out, and no hold is made. */
-static void put_asked(struct gate *g, const struct head_decision *d)
-{
-	struct wr wr = wr_init((uint8_t *)g->hold_effects, sizeof(g->hold_effects) - 1);
-	char text[EFFECT_MAX_TEXT + 1];
-	bool is_cut = false;
-
-	for (size_t i = 0; i < d->effects.n; i++) {
-		(void)effect_print(&d->effects.v[i], text);
-		wr_printf(&wr, "%s\n", text);
-		is_cut = is_cut || strstr(text, " cut=");
-	}
-	g->hold_effects[is_cut ? 0 : wr.n] = '\0';
-	(void)snprintf(g->hold_rule, sizeof(g->hold_rule), "%s", d->rule);
-	(void)snprintf(g->where, sizeof(g->where), "%s", d->where);
-	g->hold =
-		(struct hold_text){.effects = g->hold_effects, .rule = g->hold_rule, .preview = ""};
-	effect_digest(d->effects.v, d->effects.n, slice_of(NULL, 0), g->hold.digest);
-	g->is_asked = true;
-}
-
 void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
 	struct judgement *j, struct edge_verdict *ret)
 {
+	const struct head_push push = {
+		g->pushed ? g->pushed->effect : NULL, g->pushed ? g->pushed->n : 0};
 	char wants[CANON_NAMED_NAMES], sandbox[EDGE_MAX_NAME];
 	struct head_decision d;
 
@@ -213,14 +214,14 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 		gate_refuse(j, ret, "rules are about the API of this host: use https");
 		return;
 	}
-	head_get_wants(g->policy, op, pack_of(g, op), wants);
-	if (!decide_ask(g, ask, op, wants, &d)) {
+	if (!decide_head(g, ask, op, g->pushed ? &push : NULL, &d)) {
+		head_get_wants(g->policy, op, pack_of(g, op), wants);
 		put_wants(wants, wants_id(g, wants), j, ret);
 		return;
 	}
-	name_effects(g, &d, j);
+	gate_name_effects(g, &d, j);
 	if (d.answer == HEAD_HELD && !g->is_approved) {
-		put_asked(g, &d);
+		gate_put_asked(g, &d);
 		return;
 	}
 	if (d.answer == HEAD_DENIED) {
@@ -231,6 +232,8 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 	(void)snprintf(j->rule, sizeof(j->rule), "%s", d.id[0] ? d.id : d.rule);
 	(void)snprintf(j->reason, sizeof(j->reason), "%s%s", d.reason,
 		d.answer == HEAD_HELD ? "; approved" : "");
+	if (d.push != HEAD_NO_PUSH && !g->pushed)
+		gate_put_push(g, ask, &d, j, ret);
 }
 
 void gate_put_wants(
@@ -245,9 +248,18 @@ void gate_put_wants(
 	ret->wants_id = wants_id(g, ret->wants);
 }
 
-bool gate_passes_head(struct gate *g, const struct edge_ask *ask, uint64_t now_ms)
+uint32_t gate_get_wants(struct gate *g, const struct edge_ask *ask, uint64_t now_ms, char *names)
 {
-	char wants[CANON_NAMED_NAMES];
+	struct edge_verdict v = {0};
+
+	gate_put_wants(g, ask, now_ms, &v);
+	(void)snprintf(names, EDGE_MAX_WANTS, "%s", v.wants);
+	return v.wants_id;
+}
+
+static bool passes_head(
+	struct gate *g, const struct edge_ask *ask, const struct head_push *push, uint64_t now_ms)
+{
 	struct head_decision d;
 	struct host host;
 	struct policy_op op = op_of(g, &host, ask->port, now_ms);
@@ -256,6 +268,20 @@ bool gate_passes_head(struct gate *g, const struct edge_ask *ask, uint64_t now_m
 		return false;
 	if (!head_is_needed(g->policy, &op, pack_of(g, &op), NULL))
 		return true;
-	head_get_wants(g->policy, &op, pack_of(g, &op), wants);
-	return decide_ask(g, ask, &op, wants, &d) && d.answer == HEAD_ALLOWED;
+	return decide_head(g, ask, &op, push, &d) && d.answer == HEAD_ALLOWED;
+}
+
+bool gate_passes_head(struct gate *g, const struct edge_ask *ask, bool is_judged, uint64_t now_ms)
+{
+	static const struct head_push judged = {0};
+
+	return passes_head(g, ask, is_judged ? &judged : NULL, now_ms);
+}
+
+bool gate_passes_push(struct gate *g, const struct edge_ask *ask, const struct gate_pushed *pushed,
+	uint64_t now_ms)
+{
+	const struct head_push push = {pushed->effect, pushed->n};
+
+	return passes_head(g, ask, &push, now_ms);
 }

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "gate.h"
+#include "gate_push.h"
 #include "lib/rules/head/head.h"
 #include "lib/base/arena.h"
 
@@ -28,13 +28,16 @@ struct gate {
 	struct counter *counters;
 	bool is_asked, is_approved; /* the ask being decided: see gate_asked */
 	char approved[HOLD_ID];	    /* is_approved: in which request */
-	struct hold_text hold;	    /* what is asked, and its texts */
-	char hold_effects[HEAD_MAX_EFFECTS * (EFFECT_MAX_TEXT + 1) + 1];
+	bool is_push;		    /* see gate_push */
+	struct gate_push push;
+	const struct gate_pushed *pushed; /* of the ask being decided; NULL: not known */
+	struct hold_text hold;		  /* what is asked, and its texts */
+	char hold_effects[HOLD_MAX_EFFECTS + 1];
 	char hold_rule[HEAD_MAX_RULE];
-	char where[POLICY_MAX_WHERE];				    /* of that rule */
-	char effects[HEAD_MAX_EFFECTS * (EFFECT_MAX_TEXT + 2) + 1]; /* see struct judgement */
-	const struct packs *packs; /* NULL: no rule is about an API */
-	struct arena arena;	   /* of one decision on a head */
+	char where[POLICY_MAX_WHERE];			      /* of that rule */
+	char effects[HOLD_MAX_EFFECTS + EFFECT_MAX_TEXT + 1]; /* see struct judgement */
+	const struct packs *packs;			      /* NULL: no rule is about an API */
+	struct arena arena;				      /* of one decision on a head */
 };
 
 /* The texts of a decision: `rule` and `reason` of the record and of the verdict. */
@@ -65,5 +68,11 @@ void gate_put_wants(
 void gate_refuse(struct judgement *j, struct edge_verdict *ret, const char *why);
 /* gate_head.c: of an HTTP ask that the network rules allow. */
 void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
+	struct judgement *j, struct edge_verdict *ret);
+/* gate_push.c: what the record names, and the texts for a person. */
+void gate_name_effects(struct gate *g, const struct head_decision *d, struct judgement *j);
+void gate_put_asked(struct gate *g, const struct head_decision *d);
+/* The rules are about pushes, and this is one. */
+void gate_put_push(struct gate *g, const struct edge_ask *ask, const struct head_decision *d,
 	struct judgement *j, struct edge_verdict *ret);
 uint32_t gate_count_refusal(struct gate *g, const struct edge_ask *ask);

@@ -103,6 +103,44 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 		print_rule(&allows, ret->instead);
 }
 
+/* If rules are about the repository of a push, its content replaces the effect that the head does
+ * not show. It becomes the first description: a refusal names an effect of that one. */
+static bool put_push(const struct policy *policy, const struct policy_op *op,
+	const struct head_push *push, struct policy_description *list, struct head_decision *ret)
+{
+	size_t at = ret->effects.at_git;
+	struct policy_git git;
+
+	policy_find_git(policy, op, ret->effects.v[at].target, &git);
+	if (!git.is_named)
+		return false;
+	ret->push = ret->effects.push;
+	ret->paths = git.paths;
+	list[at] = list[0];
+	list[0] = push ? (struct policy_description){push->effect, push->n, push->n == 0}
+		       : (struct policy_description){.is_covered = git.permits};
+	return true;
+}
+
+/* The texts name the effect of the push that decided. */
+static void name_pushed(
+	const struct head_push *push, const struct policy_outcome *out, struct head_decision *ret)
+{
+	size_t at = ret->effects.at_git;
+
+	if (ret->push == HEAD_NO_PUSH)
+		return;
+	if (push && out->has_effect && out->description == 0)
+		ret->effects.v[at] = push->effect[out->effect];
+	ret->which = ret->which == 0 ? at : ret->which == at ? 0 : ret->which;
+	if (ret->push == HEAD_PUSH && !push && ret->answer != HEAD_DENIED) {
+		ret->answer = HEAD_READ;
+		ret->rule[0] = ret->id[0] = '\0';
+		(void)snprintf(ret->reason, sizeof(ret->reason),
+			"rules are about pushes to this repository: the content decides");
+	}
+}
+
 void head_decide(const struct policy *policy, const struct policy_op *op, const struct pack *pack,
 	const struct head *h, struct arena *arena, struct head_decision *ret)
 {
@@ -123,7 +161,12 @@ void head_decide(const struct policy *policy, const struct policy_op *op, const 
 		return;
 	}
 	for (; req.n < ret->effects.n; req.n++)
-		list[req.n] = (struct policy_description){&ret->effects.v[req.n], 1};
+		list[req.n] = (struct policy_description){&ret->effects.v[req.n], 1, false};
 	policy_decide_request(policy, &req, &out);
+	/* what is allowed with unknown content needs no reader */
+	if (ret->effects.push != HEAD_NO_PUSH && (h->push || out.verdict != POLICY_ALLOWS) &&
+		put_push(policy, op, h->push, list, ret))
+		policy_decide_request(policy, &req, &out);
 	put_outcome(policy, &req, service_of(pack), &out, ret);
+	name_pushed(h->push, &out, ret);
 }

@@ -4,7 +4,9 @@
  *
  * How      head_describe makes the descriptions of a request (proto/PROTOCOL.effect): as HTTP, as
  *          git if the path is one of git's smart HTTP, as an operation of an API if a pack has the
- *          host. head_decide asks the policy about them. The keeper decides on the head that
+ *          host. head_decide asks the policy about them. What a push does is in its content: if
+ *          rules are about the repository, the answer is HEAD_READ, and the keeper decides again
+ *          with the effects that sbx-clerk-git found. The keeper decides on the head that
  *          sbx-edge reports, sbx-origin and sbx-egress on the head that they are about to send.
  *          A pack is that of the host, or NULL.
  * Trust    Requests are untrusted. No I/O. Runs in keeper, origin and egress.
@@ -27,6 +29,12 @@
 #define HEAD_MAX_ID 65
 #define HEAD_MAX_REASON 512
 
+/* What is known of the content of a push. */
+struct head_push {
+	const struct effect *effect; /* NULL: the keeper has decided about them */
+	size_t n;
+};
+
 /* A request in its canonical form. */
 struct head {
 	struct slice method, host; /* host: canonical, no brackets around an address */
@@ -35,6 +43,13 @@ struct head {
 	bool has_query;
 	const struct http_headers *headers;
 	struct slice names; /* of the headers that rules name: only they are part of effects */
+	const struct head_push *push; /* NULL: nothing is known */
+};
+
+enum head_git {
+	HEAD_NO_PUSH,
+	HEAD_ADVERT, /* the list of refs that a push begins with */
+	HEAD_PUSH,
 };
 
 /* One description each. */
@@ -45,18 +60,23 @@ struct head_effects {
 	struct pack_effect api;
 	struct slice path; /* normal */
 	unsigned int odd;
+	enum head_git push;
+	size_t at_git; /* of a push: its effect */
 };
 
 enum head_answer {
 	HEAD_ALLOWED,
 	HEAD_DENIED,
 	HEAD_HELD, /* a person must be asked */
+	HEAD_READ, /* the content of the push decides */
 };
 
 struct head_decision {
 	enum head_answer answer;
 	struct head_effects effects;  /* none: the request has no canonical form */
 	size_t which;		      /* the effect that the texts are about */
+	enum head_git push;	      /* rules are about the repository of this push */
+	bool paths;		      /* of a push: they are about the files that it changes */
 	char rule[HEAD_MAX_RULE];     /* the rule that decided, as written; "": none applies */
 	char id[HEAD_MAX_ID];	      /* its id, or "" */
 	char where[POLICY_MAX_WHERE]; /* policy_print_where, or "" */
@@ -75,9 +95,16 @@ void head_get_wants(const struct policy *policy, const struct policy_op *op,
 /* The effects point into the request and the arena. */
 void head_decide(const struct policy *policy, const struct policy_op *op, const struct pack *pack,
 	const struct head *h, struct arena *arena, struct head_decision *ret);
-/* For the process that is about to send the request: whether it may. Else ret_why has why not. */
-bool head_may_send(const struct policy *policy, const struct policy_op *op, const struct pack *pack,
-	const struct http_req *req, struct arena *arena, char *ret_why, size_t size);
+/* What the process that is about to send a request knows. */
+struct head_sender {
+	const struct policy *policy;
+	const struct policy_op *op;
+	const struct pack *pack;
+	bool is_judged; /* by the ticket: the keeper has decided about the content of the push */
+};
+/* Whether it may send the request. Else ret_why has why not. */
+bool head_may_send(const struct head_sender *s, const struct http_req *req, struct arena *arena,
+	char *ret_why, size_t size);
 /* -EBADMSG: the target is not in the canonical form. */
 int head_describe(const struct head *h, const struct pack *pack, struct arena *arena,
 	struct head_effects *ret) MUST_CHECK;

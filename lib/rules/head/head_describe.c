@@ -81,16 +81,21 @@ static bool names_service(struct slice query)
 
 /* Which of the smart HTTP requests it is. In another spelling, some server may still take it for
  * one: then it is one whose effect is not known. */
-static bool is_git(const struct head *h, struct slice path, struct slice *ret_repo, bool *ret_fetch)
+static bool is_git(const struct head *h, struct slice path, struct slice *ret_repo, bool *ret_fetch,
+	enum head_git *ret_push)
 {
 	static const char refs[] = "/info/refs", fetch[] = "/git-upload-pack",
 			  push[] = "/git-receive-pack";
 	struct slice front;
 
 	*ret_fetch = false;
+	*ret_push = HEAD_NO_PUSH;
 	if (ends_fold(path, refs, &front)) {
-		*ret_fetch = ends_exactly(path, refs) && slice_eq_str(h->method, "GET") &&
-			     slice_eq_str(h->query, "service=git-upload-pack");
+		bool is_get = ends_exactly(path, refs) && slice_eq_str(h->method, "GET");
+
+		*ret_fetch = is_get && slice_eq_str(h->query, "service=git-upload-pack");
+		if (is_get && slice_eq_str(h->query, "service=git-receive-pack"))
+			*ret_push = HEAD_ADVERT;
 		/* without the word it is a download of a file */
 		if (!*ret_fetch && !names_service(h->query))
 			return false;
@@ -99,6 +104,8 @@ static bool is_git(const struct head *h, struct slice path, struct slice *ret_re
 			     !h->has_query;
 	} else if (!ends_fold(path, push, &front)) {
 		return false;
+	} else if (ends_exactly(path, push) && slice_eq_str(h->method, "POST") && !h->has_query) {
+		*ret_push = HEAD_PUSH;
 	}
 	*ret_repo = repo_of(front);
 	return true;
@@ -113,14 +120,18 @@ static void describe_git(const struct head *h, struct head_effects *ret)
 		/* any repository, as some server may read the path */
 		e.is_unknown = true;
 		e.why = slice_from_str("odd-path");
-	} else if (!is_git(h, ret->path, &e.target, &is_fetch)) {
+	} else if (!is_git(h, ret->path, &e.target, &is_fetch, &ret->push)) {
 		return;
 	} else if (is_fetch && e.target.n) {
 		e.verb = slice_from_str("fetch");
+		e.no_path = true;
 	} else {
 		e.is_unknown = true;
 		e.why = slice_from_str("body");
 	}
+	if (!e.target.n)
+		ret->push = HEAD_NO_PUSH;
+	ret->at_git = ret->n;
 	ret->v[ret->n++] = e;
 }
 

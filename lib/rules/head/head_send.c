@@ -40,9 +40,10 @@ static const char *find_override_field(struct slice query)
 	return NULL;
 }
 
-bool head_may_send(const struct policy *policy, const struct policy_op *op, const struct pack *pack,
-	const struct http_req *req, struct arena *arena, char *ret_why, size_t size)
+bool head_may_send(const struct head_sender *s, const struct http_req *req, struct arena *arena,
+	char *ret_why, size_t size)
 {
+	static const struct head_push judged = {0};
 	const char *override = find_override(&req->headers);
 	const char *field = find_override_field(req->query);
 	struct policy_decision network;
@@ -53,14 +54,15 @@ bool head_may_send(const struct policy *policy, const struct policy_op *op, cons
 		.path = req->path,
 		.query = req->query,
 		.has_query = req->has_query,
-		.headers = &req->headers};
+		.headers = &req->headers,
+		.push = s->is_judged ? &judged : NULL};
 
-	policy_decide(policy, op, &network);
+	policy_decide(s->policy, s->op, &network);
 	if (!network.allowed) {
-		policy_explain(op, &network, ret_why, size);
+		policy_explain(s->op, &network, ret_why, size);
 		return false;
 	}
-	if (!head_is_needed(policy, op, pack, NULL))
+	if (!head_is_needed(s->policy, s->op, s->pack, NULL))
 		return true;
 	if (override || field) {
 		(void)snprintf(ret_why, size,
@@ -69,8 +71,8 @@ bool head_may_send(const struct policy *policy, const struct policy_op *op, cons
 		return false;
 	}
 	arena_reset(arena);
-	head_decide(policy, op, pack, &h, arena, &d);
+	head_decide(s->policy, s->op, s->pack, &h, arena, &d);
 	(void)snprintf(ret_why, size, "%s", d.reason);
 	/* What a person must approve came with a ticket: the keeper has the approval. */
-	return d.answer != HEAD_DENIED;
+	return d.answer == HEAD_ALLOWED || d.answer == HEAD_HELD;
 }

@@ -11,8 +11,9 @@ struct look {
 	const struct policy_request *req;
 	const struct effect *effect; /* NULL: only the hosts matter */
 	struct slice service;
-	struct slice key; /* what literal starts are compared with, in lower case */
-	bool is_whole;	  /* every place of a group counts: the key is in doubt */
+	struct policy_git *git; /* not NULL: rules are collected, and decide nothing */
+	struct slice key;	/* what literal starts are compared with, in lower case */
+	bool is_whole;		/* every place of a group counts: the key is in doubt */
 	bool is_mute, is_damaged;
 	struct policy_hit deny, ask, allow;
 	bool is_covered, is_named, is_governed;
@@ -91,6 +92,14 @@ static void take_row(struct look *l, const struct req_row *row, const struct tab
 		l->allow = hit;
 }
 
+static void collect_git(struct look *l, const struct req_row *row, const struct table_rule *rule)
+{
+	l->git->is_named = true;
+	l->git->permits = l->git->permits || (rule->effect != RULE_DENY && !l->is_mute);
+	l->git->paths = l->git->paths ||
+			effect_terms_have(text_at(l, row->terms, row->n_terms), EFFECT_TERM_PATH);
+}
+
 static void see_row(struct look *l, const struct req_row *row, size_t at, bool has_host)
 {
 	const struct table_rule *rule;
@@ -106,7 +115,9 @@ static void see_row(struct look *l, const struct req_row *row, size_t at, bool h
 	m = effect_terms_match(l->effect, text_at(l, row->pattern, row->n_pattern),
 		text_at(l, row->terms, row->n_terms), &bad);
 	l->is_damaged = l->is_damaged || bad;
-	if (m == EFFECT_MATCHES || (m == EFFECT_MAY_MATCH && rule->effect != RULE_ALLOW))
+	if (l->git && m != EFFECT_DIFFERS)
+		collect_git(l, row, rule);
+	else if (m == EFFECT_MATCHES || (m == EFFECT_MAY_MATCH && rule->effect != RULE_ALLOW))
 		take_row(l, row, rule, m);
 }
 
@@ -344,7 +355,7 @@ static bool weigh_description(
 	struct look *l, size_t d, struct weighed *w, struct policy_outcome *ret)
 {
 	const struct policy_description *list = &l->req->list[d];
-	bool covered = list->n > 0;
+	bool covered = list->n > 0 || list->is_covered;
 
 	for (size_t i = 0; i < list->n; i++) {
 		look_at(l, &list->effect[i]);
@@ -449,6 +460,22 @@ bool policy_find_request_rule(const struct policy *p, const struct policy_op *op
 		policy_name_rule(hit, &d);
 	*ret = d.rule;
 	return allows ? l.is_governed : l.is_named;
+}
+
+void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
+	struct policy_git *ret)
+{
+	const struct policy_request req = {.op = *op};
+	struct look l = {.p = p, .req = &req, .git = ret};
+	struct effect any = {
+		.kind = EFFECT_GIT, .host = host_slice(op->host), .target = repository};
+
+	*ret = (struct policy_git){0};
+	if (!p || p->fault)
+		return;
+	any.is_unknown = true;
+	look_at(&l, &any);
+	ret->is_named = ret->is_named || l.is_damaged;
 }
 
 bool policy_has_api(const struct policy *p)

@@ -32,6 +32,7 @@
 struct policy_description {
 	const struct effect *effect;
 	size_t n;
+	bool is_covered; /* without effects: another process has decided about them */
 };
 
 struct policy_request {
@@ -63,6 +64,14 @@ bool policy_needs_head(const struct policy *p, const struct policy_op *op, struc
  * if the compiled rules are damaged. */
 bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
 	struct slice service, bool allows, struct policy_rule *ret);
+/* What rules of kind git say about a repository, whatever is done there. */
+struct policy_git {
+	bool is_named; /* some rule is about it */
+	bool permits;  /* some rule allows or asks, for a part of what can be done */
+	bool paths;    /* some rule is about files */
+};
+void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
+	struct policy_git *ret);
 /* Whether there are rules about API packs. */
 bool policy_has_api(const struct policy *p);
 /* The names of headers that rules have, in lower case, each once. Returns their number. */

@@ -348,8 +348,8 @@ static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
 	return NULL;
 }
 
-static int add_exchange(
-	struct origin *o, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+static int add_exchange(struct origin *o, const struct edge_ask *ask, bool is_judged,
+	int *ret_edge_fd, struct err *err)
 {
 	int fds[2];
 	size_t at = 0;
@@ -364,13 +364,15 @@ static int add_exchange(
 	o->exchanges[at].has_result = false;
 	o->exchanges[at].fd = fds[1];
 	edge_ask_ticket(ask, &o->exchanges[at].ticket);
+	o->exchanges[at].ticket.is_judged = is_judged;
 	o->n_exchanges++;
 	o->used_ms = clock_mono_ms();
 	*ret_edge_fd = fds[0];
 	return 0;
 }
 
-int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+int origins_open(struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_edge_fd,
+	struct err *err)
 {
 	const struct binding *b = origins_binding(k, ask);
 	struct origin *o = find_target(k, ask);
@@ -383,7 +385,7 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 	if (r == 0 && !o)
 		r = start_origin(k, ask, b, &o, err);
 	if (r == 0)
-		r = add_exchange(o, ask, ret_edge_fd, err);
+		r = add_exchange(o, ask, is_judged, ret_edge_fd, err);
 	if (r == 0)
 		origins_push(k, o);
 	return r;

@@ -40,7 +40,8 @@ static bool has_denied(struct keeper *k, const struct origin *o)
 		if (!o->exchanges[i].what)
 			continue;
 		ask_copy_get(o->exchanges[i].what, &ask);
-		if (!gate_passes_head(k->gate, &ask, clock_wall_ms()))
+		if (!gate_passes_head(
+			    k->gate, &ask, o->exchanges[i].ticket.is_judged, clock_wall_ms()))
 			return true;
 	}
 	return false;

@@ -17,9 +17,10 @@ void origins_init(struct keeper *k,
 	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask));
 bool origins_is_live(const struct keeper *k, struct loop_key key);
 /* Opens one exchange with the origin of the ask's host and starts the origin if needed. The caller
- * passes edge_fd on. On an error err has the reason. */
-int origins_open(
-	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
+ * passes edge_fd on. is_judged: the content of this push was decided, too. On an error err has the
+ * reason. */
+int origins_open(struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_edge_fd,
+	struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, const struct loop_event *ev);
 void origins_on_exit(struct keeper *k, const struct loop_event *ev);

@@ -206,6 +206,7 @@ void start_undo(struct keeper *k)
 	warm_undo(k);
 	trust_forget(k);
 	edge_kill(k);
+	clerks_kill_all(k, "the sandbox is stopping");
 	origins_kill_all(k, "the sandbox is stopping");
 	egress_kill(k);
 	ssh_agent_kill(k);

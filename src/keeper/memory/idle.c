@@ -56,7 +56,7 @@ static bool has_traffic(struct keeper *k)
 {
 	uint64_t now = clock_mono_ms();
 
-	if (net_is_open(k->net) || origins_are_busy(k))
+	if (net_is_open(k->net) || origins_are_busy(k) || clerks_are_busy(k))
 		k->net->last_ms = now;
 	return (k->net->last_ms && now - k->net->last_ms < KEEPER_IDLE_TRAFFIC_MS) ||
 	       (k->ports->last_ms && now - k->ports->last_ms < KEEPER_IDLE_TRAFFIC_MS);

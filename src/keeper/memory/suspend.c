@@ -188,7 +188,7 @@ static const char in_flight[] =
 
 int suspend_begin_checkpoint(struct keeper *k, struct err *err)
 {
-	if (origins_are_busy(k))
+	if (origins_are_busy(k) || clerks_are_busy(k))
 		return err_set(err, -EAGAIN, "%s", in_flight);
 	if (k->suspend->step == SUSPEND_NONE)
 		k->suspend->is_checkpoint = true;
@@ -287,7 +287,7 @@ static void take_memory(struct keeper *k)
 	struct err err = {0};
 	int r = check_room(k, &err);
 
-	if (r == 0 && k->suspend->is_checkpoint && origins_are_busy(k))
+	if (r == 0 && k->suspend->is_checkpoint && (origins_are_busy(k) || clerks_are_busy(k)))
 		r = err_set(&err, -EAGAIN, "%s", in_flight);
 	if (r < 0 || k->suspend->is_cancelled) {
 		start_stop_share(k); /* detached: the VM gets a new one */
@@ -295,6 +295,7 @@ static void take_memory(struct keeper *k)
 		return;
 	}
 	edge_kill(k);
+	clerks_kill_all(k, "the sandbox is being suspended");
 	origins_kill_all(k, "the sandbox is being suspended");
 	egress_kill(k);
 	ssh_agent_kill(k);

@@ -49,10 +49,10 @@ void denied_add(struct keeper *k, const char *text)
 	wake_later(k, since < DENIED_PAUSE_MS ? DENIED_PAUSE_MS - since : DENIED_WAIT_MS);
 }
 
-void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict)
+bool denied_print(
+	const struct edge_ask *ask, const struct edge_verdict *verdict, char *buf, size_t size)
 {
-	char text[DENIED_TEXT];
-	struct wr wr = wr_init((uint8_t *)text, sizeof(text) - 1);
+	struct wr wr = wr_init((uint8_t *)buf, size - 1);
 	const struct deny d = {.host = slice_from_str(ask->host),
 		.port = ask->port,
 		.rule = slice_from_str(verdict->rule),
@@ -61,13 +61,22 @@ void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge
 		.effect = slice_from_str(verdict->effect),
 		.instead = slice_from_str(verdict->instead),
 		.command = slice_from_str(verdict->command),
+		.approval = slice_from_str(verdict->approval),
 		.count = verdict->count,
 		.no_rule_helps = verdict->no_rule_helps};
 
 	if (!ask->host[0] || deny_write_text(&wr, &d) < 0)
-		return;
-	text[wr.n] = '\0';
-	denied_add(k, text);
+		return false;
+	buf[wr.n] = '\0';
+	return true;
+}
+
+void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict)
+{
+	char text[DENIED_TEXT];
+
+	if (denied_print(ask, verdict, text, sizeof(text)))
+		denied_add(k, text);
 }
 
 static void on_answer(struct keeper *k)

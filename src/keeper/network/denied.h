@@ -34,6 +34,9 @@ struct denied {
 	struct loop_timer timer;
 };
 
+/* What a guest reads about a refusal: lines. False: buf is too small. */
+bool denied_print(
+	const struct edge_ask *ask, const struct edge_verdict *verdict, char *buf, size_t size);
 void denied_note(struct keeper *k, const struct edge_ask *ask, const struct edge_verdict *verdict);
 /* Another text that ends in a newline; its first line names it. */
 void denied_add(struct keeper *k, const char *text);

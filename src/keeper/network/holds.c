@@ -49,7 +49,7 @@ static int send_place(struct keeper *k, int sock, uint32_t place)
 		.age_ms = now - h->since_ms,
 		.left_ms = h->until_ms == HOLD_NO_END ? HOLD_NO_END
 						      : h->until_ms - MIN(now, h->until_ms),
-		.waiting = (uint32_t)k->net->n_held};
+		.waiting = (uint32_t)(k->net->n_held + clerks_count_held(k))};
 	(void)!str_copy(msg.id, sizeof(msg.id), h->id);
 	memcpy(msg.digest, h->text.digest, sizeof(msg.digest));
 	(void)!str_copy(msg.effects, sizeof(msg.effects), h->text.effects);
@@ -149,7 +149,8 @@ static int record_hold(struct keeper *k, const struct hold *h, const char *actio
 
 static void set_timer(struct keeper *k)
 {
-	uint64_t at = MIN(hold_next_ms(&k->holds->table), asks_held_until(k->net));
+	uint64_t asks = MIN(asks_held_until(k->net), clerks_held_until(k));
+	uint64_t at = MIN(hold_next_ms(&k->holds->table), asks);
 
 	loop_timer_clear(&k->loop, &k->holds->timer);
 	if (at != UINT64_MAX)
@@ -353,6 +354,7 @@ void holds_arm(struct keeper *k)
 static void resume_asks(struct keeper *k)
 {
 	asks_resume(k->net);
+	clerks_resume(k);
 	set_timer(k);
 	if (k->edge->worker.alive)
 		net_run(k);

@@ -98,7 +98,8 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 		edge_ask_ticket(ask, &p->open.ticket);
 }
 
-/* For requests inside intercepted TLS; sbx-origin has the other end of the socket. */
+/* For requests inside intercepted TLS; sbx-origin has the other end of the socket, or sbx-clerk-git
+ * if the content of a push must be read. */
 static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 {
 	struct err err = {0};
@@ -108,7 +109,10 @@ static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 		give_up(k, ask, EGRESS_UNREACHABLE, k->netpolicy->fault);
 		return;
 	}
-	r = origins_open(k, ask, &k->net->pending.edge_fd, &err);
+	if (gate_push(k->gate))
+		r = clerks_open(k, ask, gate_push(k->gate), &k->net->pending.edge_fd, &err);
+	else
+		r = origins_open(k, ask, false, &k->net->pending.edge_fd, &err);
 	if (r < 0)
 		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
 			err_text(&err, r));

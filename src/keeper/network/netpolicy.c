@@ -364,6 +364,7 @@ void netpolicy_reload(struct keeper *k, int link, uint32_t msg, const char *name
 		log_error("the network settings were not changed: %s", err_text(&err, r));
 	resend_policy(k);
 	origins_recheck(k);
+	clerks_on_policy(k);
 	origins_set_policy(k);
 	rl.policy = k->egress->n_sent;
 	if (r < 0)

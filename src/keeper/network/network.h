@@ -4,12 +4,13 @@
  *
  * How      net.c answers requests of edge, netpolicy.c reads the policy and sends it to egress,
  *          ports.c listens on the published ports, denied.c lists blocked connections for the
- *          guest, holds.c keeps requests that need a person's approval.
+ *          guest, holds.c keeps requests that need a person's approval, clerks.c has pushes read.
  * Trust    edge and egress may be compromised.
  */
 #pragma once
 
 #include "src/keeper/credential/credential.h"
+#include "clerks.h"
 #include "denied.h"
 #include "holds.h"
 #include "net.h"

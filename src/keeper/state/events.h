@@ -58,5 +58,8 @@ enum keeper_ev {
 	EV_TIMER_DENIED,
 	EV_TIMER_HOLDS,
 	EV_TIMER_HOLDS_SEND,
+	EV_CLERK,     /* idx: which sbx-clerk-git */
+	EV_CLERK_END, /* idx: which sbx-clerk-git */
+	EV_TIMER_CLERKS,
 	KEEPER_N_EVENTS,
 };

@@ -87,6 +87,7 @@ struct keeper {
 	struct gate *gate;
 	struct netpolicy *netpolicy;
 	struct net *net;
+	struct clerks *clerks;
 	struct record *record;
 	struct vault_link *vault;
 	struct creds *creds;	   /* NULL: not listed yet */

@@ -632,11 +632,13 @@ int hands_start(struct keeper *k, struct err *err)
 	AUTO_FREE char *edge = paths_get(PATHS_LIBEXEC, "sbx-edge");
 	AUTO_FREE char *egress = paths_get(PATHS_LIBEXEC, "sbx-egress");
 	AUTO_FREE char *ssh_agent = paths_get(PATHS_LIBEXEC, "sbx-ssh-agent");
+	AUTO_FREE char *clerk = paths_get(PATHS_LIBEXEC, "sbx-clerk-git");
 	struct jail_root roots[MAX_ROOTS];
 	struct spawner_program programs[] = {
 		{JAIL_EDGE, edge},
 		{JAIL_EGRESS, egress},
 		{JAIL_SSH_AGENT, ssh_agent},
+		{JAIL_CLERK_GIT, clerk},
 		{JAIL_QEMU, ARGS_QEMU},
 		{JAIL_QEMU, DISK_QEMU_IMG},
 	};

@@ -65,13 +65,17 @@ static void decide_head(struct checked *c)
 	policy_free(policy);
 }
 
-static const char *const answers[] = {
-	[HEAD_ALLOWED] = "allow", [HEAD_DENIED] = "deny", [HEAD_HELD] = "ask"};
+static const char *const answers[] = {[HEAD_ALLOWED] = "allow",
+	[HEAD_DENIED] = "deny",
+	[HEAD_HELD] = "ask",
+	[HEAD_READ] = "read"};
 
 static void print_check(const struct checked *c, const char *target)
 {
-	static const char *const words[] = {
-		[HEAD_ALLOWED] = "Allowed", [HEAD_DENIED] = "Denied", [HEAD_HELD] = "Held"};
+	static const char *const words[] = {[HEAD_ALLOWED] = "Allowed",
+		[HEAD_DENIED] = "Denied",
+		[HEAD_HELD] = "Held",
+		[HEAD_READ] = "Decided by the content"};
 
 	printf("%s: ", words[c->d.answer]);
 	ui_put(target);

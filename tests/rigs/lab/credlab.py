@@ -176,11 +176,12 @@ class Origin:
 
 class GitServer(http.server.ThreadingHTTPServer):
     """git http-backend over TLS; without the right password it returns 401. `users` counts the
-    users."""
+    users, `pushes` has the contents of git-receive-pack in their order."""
     daemon_threads = True
 
     def __init__(self, folder, cert, key, token, user="x-access-token"):
         self.root, self.users = folder / "repositories", collections.Counter()
+        self.pushes = []
         self.want = "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()
         self.root.mkdir()
         super().__init__(("127.0.0.1", 0), GitHandler)
@@ -231,6 +232,8 @@ class GitHandler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             return
         path, _, query = self.path.partition("?")
+        if path.endswith("/git-receive-pack"):
+            self.server.pushes.append(body)
         env = {"PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.server.root),
                "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": self.command,
                "PATH_INFO": path, "QUERY_STRING": query,

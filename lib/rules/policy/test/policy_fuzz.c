@@ -47,7 +47,8 @@ static void check_request(const struct policy *p, const struct policy_op *op)
 		.host = host_slice(op->host),
 		.target = slice_from_str("acme/app"),
 		.object = slice_from_str("refs/heads/main")};
-	const struct policy_description list[] = {{&http, 1}, {api, 2}, {&git, 1}};
+	const struct policy_description list[] = {
+		{&http, 1, false}, {api, 2, false}, {&git, 1, false}};
 	const struct policy_request req = {.op = *op, .list = list, .n = ARRAY_LEN(list)};
 	struct policy_decision network;
 	struct policy_outcome out;

@@ -225,7 +225,7 @@ void random_request_wide(struct random_state *rs, size_t n, struct random_reques
 		.verb = slice_from_str("GET"),
 		.object = slice_of(t, (size_t)at),
 		.has_headers = true};
-	ret->list[0] = (struct policy_description){ret->effect[0], 1};
+	ret->list[0] = (struct policy_description){ret->effect[0], 1, false};
 	t += at;
 	at = git ? snprintf(t, 80, "org%zu/app%zu", k % 1009, k)
 		 : snprintf(t, 80, "repo/org%zu/app%zu", k % 1009, k);
@@ -241,6 +241,6 @@ void random_request_wide(struct random_state *rs, size_t n, struct random_reques
 	at = snprintf(t, 20, "s%zu", k % 60);
 	if (!git)
 		ret->effect[1][0].target = slice_of(t, (size_t)at);
-	ret->list[1] = (struct policy_description){ret->effect[1], 1};
+	ret->list[1] = (struct policy_description){ret->effect[1], 1, false};
 	ret->req.n = 2;
 }
