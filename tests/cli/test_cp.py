@@ -47,6 +47,60 @@ def test_large_and_many(inst):
     assert (inst.work / "big2").read_bytes() == data
 
 
+def test_from_one_sandbox_to_another(inst):
+    inst.create("one")
+    inst.create("two")
+    src, dst = inst.root / "src", inst.root / "dst"
+    (src / "d").mkdir(parents=True)
+    dst.mkdir()
+    data = os.urandom(20 << 20)
+    (src / "d/big").write_bytes(data)
+    (src / "d/big").chmod(0o640)
+    os.symlink("big", src / "d/l")
+    inst.sbx("stop", "two", check=0)
+    before = {f for f in inst.root.rglob("*") if f.stat(follow_symlinks=False).st_size > 1 << 20}
+    p = inst.sbx("cp", f"one:{src}/d", f"two:{dst}", check=0)
+    assert f"Copied one:{src}/d to two:{dst}, an archive of 20.0 MiB" in p.stderr
+    assert (dst / "d/big").read_bytes() == data and p.stdout == ""
+    assert stat.S_IMODE((dst / "d/big").stat().st_mode) == 0o640
+    assert os.readlink(dst / "d/l") == "big"
+    after = {f for f in inst.root.rglob("*") if f.stat(follow_symlinks=False).st_size > 1 << 20}
+    assert after - before == {dst / "d/big"}  # no copy of it is left on the host
+    inst.sbx("cp", "-q", f"one:{src}/d/.", f"one:{inst.root}/again", check=0)
+    assert (inst.root / "again/big").read_bytes() == data
+    inst.sbx("cp", "-q", "-L", f"two:{dst}/d/l", f"one:{inst.root}/file", check=0)
+    assert (inst.root / "file").read_bytes() == data
+
+
+def test_each_half_of_a_copy_between_sandboxes_names_its_failure(inst):
+    inst.create("one")
+    inst.create("two")
+    (inst.root / "f").write_bytes(b"x" * 1000000)
+    p = inst.sbx("cp", "one:/no/such", f"two:{inst.root}/x", check=1)
+    assert "in the sandbox 'one': " in p.stderr and not (inst.root / "x").exists()
+    p = inst.sbx("cp", f"one:{inst.root}/f", "two:/no/such/folder/x", check=1)
+    assert "in the sandbox 'two': " in p.stderr
+    assert "nobody" in inst.sbx("cp", f"one:{inst.root}/f", "nobody:/tmp/x", check=1).stderr
+    assert "nobody" in inst.sbx("cp", "nobody:/tmp/x", f"one:{inst.root}/f", check=1).stderr
+
+
+def test_a_hostile_sandbox_writes_nothing_outside_the_destination_in_another(inst):
+    inst.create("one")
+    inst.create("two")
+    outside, dst = inst.root / "outside", inst.root / "dst"
+    outside.mkdir()
+    dst.mkdir()
+    real = os.path.realpath(inst.root / "state/guest_builtin")
+    hostile(inst, [("t", tarfile.DIRTYPE, "", b""), ("t/l", tarfile.SYMTYPE, str(outside), b""),
+                   ("t/l/x", tarfile.REGTYPE, "", b"evil"),
+                   ("../outside/y", tarfile.REGTYPE, "", b"evil"),
+                   (f"{outside}/z", tarfile.REGTYPE, "", b"evil")])
+    (inst.root / "state/guest_builtin").write_text(
+        f'#!/bin/sh\n[ "$1" != pack ] || exec cat {inst.root}/archive\nexec {real} "$@"\n')
+    inst.sbx("cp", "one:/t", f"two:{dst}")
+    assert list(outside.iterdir()) == [] and not (inst.root / "y").exists()
+
+
 def test_archive_to_stdout(inst):
     inst.create("demo")
     (inst.root / "x").write_text("text")
@@ -57,8 +111,8 @@ def test_archive_to_stdout(inst):
 
 def test_mistakes(inst):
     inst.create("demo")
-    assert "error: copying between sandboxes is not supported\n  try: sbx cp --help\n" == \
-        inst.sbx("cp", "demo:/a", "demo:/b", check=1).stderr
+    assert "must be absolute: 'b'" in inst.sbx("cp", "demo:/a", "demo:b", check=2).stderr
+    assert "must be absolute: 'a'" in inst.sbx("cp", "demo:a", "demo:/b", check=2).stderr
     assert "cannot find 'none'" in inst.sbx("cp", "none", "demo:/tmp", check=1).stderr
     assert "in the sandbox: " in inst.sbx("cp", "demo:/no/such", ".", check=1).stderr
     (inst.work / "f").write_text("x")

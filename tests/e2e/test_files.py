@@ -279,8 +279,6 @@ def test_cp_out_never_writes_outside_the_destination(env, sandbox, tmp_path):
 
 
 def test_cp_refuses_what_it_does_not_do(env, sandbox):
-    done = env.sbx("cp", f"{sandbox.name}:/a", f"{sandbox.name}:/b", check=False)
-    assert done.returncode == 1 and "sandbox" in done.stderr
     assert env.sbx("cp", f"{sandbox.name}:/no/such", "/tmp/x", check=False).returncode != 0
 
 

@@ -20,6 +20,7 @@
 #include "lib/wire/tar/tree.h"
 #include "lib/client/api/sandbox.h"
 #include "attach.h"
+#include "cp_between.h"
 #include "lib/client/api/cp_dest.h"
 #include "lib/client/api/out_place.h"
 #include "lib/client/cli/quote.h"
@@ -271,18 +272,14 @@ static int check_places(const struct copy *c, struct problem *p)
 {
 	const struct place *inside = c->src.ref ? &c->src : &c->dst;
 
-	if (c->src.ref && c->dst.ref) {
-		(void)err_set(&p->err, -EINVAL, "copying between sandboxes is not supported");
-		return problem_hint(p, -EINVAL, "sbx cp --help");
-	}
 	if (!c->src.ref && !c->dst.ref) {
 		(void)err_set(&p->err, -EINVAL,
 			"SRC or DST must be in a sandbox: expected SANDBOX:/PATH");
 		return problem_usage(p, -EINVAL, "cp");
 	}
-	if (inside->path[0] != '/') {
+	if (inside->path[0] != '/' || (c->src.ref && c->dst.ref && c->dst.path[0] != '/')) {
 		(void)err_set(&p->err, -EINVAL, "the path in the sandbox must be absolute: '%s'",
-			inside->path);
+			inside->path[0] == '/' ? c->dst.path : inside->path);
 		return problem_usage(p, -EINVAL, "cp");
 	}
 	if (c->dst.ref && strcmp(c->src.path, "-") == 0) {
@@ -411,11 +408,38 @@ static void say_copied(const struct copy *c, const struct tree_count *n)
 		c->dst.path);
 }
 
+/* From one sandbox to another, or to another place of the same one. */
+static int copy_between(const struct copy *c, struct problem *p)
+{
+	const struct cp_between between = {.src_ref = c->src.ref,
+		.src_path = c->src.path,
+		.dst_ref = c->dst.ref,
+		.dst_path = c->dst.path,
+		.as = c->as,
+		.follow = c->follow};
+	uint64_t bytes = 0;
+	char size[32];
+	int r = sandbox_start(c->src.ref, NULL, NULL, p);
+
+	if (r == 0)
+		r = sandbox_start(c->dst.ref, NULL, NULL, p);
+	if (r == 0)
+		r = cp_between(&between, &bytes, p);
+	if (r < 0 || c->quiet)
+		return r;
+	str_from_size(bytes, size, sizeof(size));
+	ui_note("Copied %s:%s to %s:%s, an archive of %s", c->src.ref, c->src.path, c->dst.ref,
+		c->dst.path, size);
+	return 0;
+}
+
 static int copy_all(struct copy *c, struct problem *p)
 {
 	struct tree_count n = {0};
 	int r = check_places(c, p);
 
+	if (r == 0 && c->src.ref && c->dst.ref)
+		return copy_between(c, p);
 	if (r == 0)
 		r = check_source(c, p);
 	if (r == 0)
@@ -457,10 +481,10 @@ const struct verb verb_cp = {
 	.name = "cp",
 	.group = "sandboxes",
 	.args = "SRC DST",
-	.summary = "copy files into or out of a sandbox",
+	.summary = "copy files into, out of or between sandboxes",
 	.about =
-		"Copies a file or a directory between the host and a sandbox. SRC or DST is\n"
-		"SANDBOX:/ABSOLUTE/PATH. As with docker cp, if DST is an existing directory, SRC is copied\n"
+		"Copies a file or a directory between the host and a sandbox, or between two sandboxes. A\n"
+		"path in a sandbox is SANDBOX:/ABSOLUTE/PATH. As with docker cp, if DST is an existing directory, SRC is copied\n"
 		"into it; otherwise DST is created. SRC/. copies the contents of SRC. Modes, times,\n"
 		"symlinks and hard links are kept. On the host, you own all files, and set-id bits are\n"
 		"removed. With DST -, a tar archive is written to stdout.\n\n"
@@ -469,6 +493,7 @@ const struct verb verb_cp = {
 		"followed: a sandbox can create them.",
 	.examples = "  sbx cp notes.txt demo:/tmp/\n"
 		    "  sbx cp demo:/home/agent/out ./out\n"
+		    "  sbx cp demo:/home/agent/out other:/tmp/\n"
 		    "  sbx cp demo:/var/log - | tar t\n",
 	.opts = opts,
 	.min = 2,
