@@ -9,6 +9,7 @@
 #        sh -s -- install NODE COMMAND PACKAGE@VERSION...
 #               prints `package NAME VERSION INTEGRITY`. NODE is a version or -.
 #
+# SBX_PINS has lines `PACKAGE INTEGRITY`: a package of this name with other content is not unpacked.
 # npm_config_registry is the URL of the registry. Lines that begin with # are progress.
 set -eu
 
@@ -64,6 +65,11 @@ for (const [path, p] of Object.entries(packages)) {
 
 fetch() { # PATH URL INTEGRITY
 	file=$plan/package.tgz
+	pin=$(echo "${SBX_PINS:-}" | awk -v name="${1#node_modules/}" '$1 == name { print $2 }')
+	if [ -n "$pin" ] && [ "$pin" != "$3" ]; then
+		echo "${1#node_modules/}: the registry has other content than the one that is pinned" >&2
+		return 1
+	fi
 	curl -fsSL --retry 2 --max-time 1800 -o "$file" "$2" </dev/null || return 1
 	if [ "$(openssl dgst "-${3%%-*}" -binary "$file" | base64 -w 0)" != "${3#*-}" ]; then
 		echo "$2: the ${3%%-*} differs from the one of the registry" >&2

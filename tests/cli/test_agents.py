@@ -75,7 +75,7 @@ def test_another_agent_in_a_sandbox_that_is_there(toy):
 
 def test_what_is_no_agent(toy):
     p = toy.sbx("create", "clade", check=2)
-    assert ("unknown agent 'clade': available agents are claude, codex," in p.stderr
+    assert ("unknown agent 'clade': available agents are amp, claude, codex," in p.stderr
             and "toy" in p.stderr)
     assert "try: sbx create claude\n" in p.stderr
     assert "try: sbx run claude\n" in toy.sbx("run", "clade", check=125).stderr
@@ -160,6 +160,46 @@ def test_a_locked_policy_is_never_opened_by_an_agent(toy, how):
     assert rules(toy, "box") == []
     for host in ("api.anthropic.com", "x.toy.example"):
         assert toy.sbx("policy", "check", "network", host, "--sandbox", "box").returncode == 1
+
+
+@pytest.mark.parametrize("agent,why", [("aider", "Python package"), ("cursor", "cursor-agent"),
+                                       ("kiro", "newest version")])
+def test_an_agent_that_cannot_be_installed_has_a_reason(toy, agent, why):
+    for args, status in ((["run", agent], 125), (["create", agent], 1),
+                         (["template", "build", agent], 1), (["agent", "inspect", agent], 1)):
+        p = toy.sbx(*args, check=status)
+        assert f"the agent '{agent}' cannot be installed: " in p.stderr and why in p.stderr
+        assert "try: sbx run shell\n" in p.stderr
+    assert agent not in toy.sbx("agent", "ls", "-q", check=0).stdout.split()
+
+
+def test_the_publisher_of_the_package_is_shown(toy):
+    text = toy.sbx("agent", "inspect", "qwen", check=0).stdout
+    assert "QwenLM/qwen-code" in text and "integrity  @qwen-code/" in text
+    agent = json.loads(toy.sbx("agent", "inspect", "amp", "--json", check=0).stdout)
+    assert agent["packages"][0]["name"] == "@ampcode/cli" and "ampcode.com" in agent["publisher"]
+    assert agent["integrity"][0]["digest"].startswith("sha512-")
+
+
+def test_a_template_without_the_agent_is_warned_of(toy):
+    templates = toy.root / "data/sbx/templates"
+    manifest = json.loads((templates / "debian/manifest.json").read_text())
+    facts = {"debian": {"kind": "base"}, "other": {"kind": "saved", "agent": "codex"},
+             "right": {"kind": "saved", "agent": "claude"}, "image": {"kind": "image"}}
+    for name, more in facts.items():
+        d = templates / name
+        if name != "debian":
+            d.mkdir()
+            for f in manifest["files"]:
+                (d / f).write_bytes(b"\0" * 4096)
+        (d / "manifest.json").write_text(json.dumps({**manifest, "name": name, **more}))
+    for name, says in (("debian", "was built without an agent: it has no program 'claude'"),
+                       ("other", "was built for codex: it has no program 'claude'"),
+                       ("right", None), ("image", None)):
+        p = toy.sbx("create", "claude", "--name", name, "-t", name, check=0)
+        assert (says or "was built") in p.stderr if says else "was built" not in p.stderr, p.stderr
+        assert ("try: sbx template build claude" in p.stderr) == bool(says)
+    assert "was built" not in toy.sbx("create", "shell", "--name", "plain", check=0).stderr
 
 
 def test_a_missing_template_names_the_command(toy):

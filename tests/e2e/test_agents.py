@@ -91,7 +91,10 @@ def env(lab):
         made.sbx("secret", "set", "anthropic", input="sk-ant-api03-" + CANARY + "a" * 60)
         agents = made.folder / "config/sbx/agents"
         agents.mkdir(parents=True)
-        (agents / "toy.conf").write_text(TOY)
+        pinned = f"integrity sbx-toy {lab.integrity}\ncommand "
+        (agents / "toy.conf").write_text(TOY.replace("command ", pinned, 1))
+        other = TOY.replace("command ", f"integrity sbx-toy sha512-{'A' * 86}==\ncommand ", 1)
+        (agents / "other.conf").write_text(other.replace("name toy", "name other"))
         home = made.folder / "home"
         (home / ".toy").mkdir(parents=True)
         (home
@@ -181,6 +184,14 @@ def test_what_a_package_can_do_while_it_is_installed(built):
     assert box.fails("ls /var/tmp/sbx-npm-ca.pem /var/tmp/sbx-npm-cache ~/.npm")
     assert box.fails("grep -rlI " + CANARY + " /etc /home /root /opt /usr/local /var/tmp")
     box.rm()
+
+
+def test_a_package_with_other_content_than_the_pinned_one_is_not_installed(env):
+    done = env.sbx("template", "build", "other", timeout=SLOW, check=False)
+    assert done.returncode == 1 and "sbx-toy: the registry has other content" in done.stderr
+    assert env.ls() == [] and not any(
+        t["name"] == "other"
+        for t in json.loads(env.sbx("template", "ls", "--json").stdout)["templates"])
 
 
 def test_an_interrupted_build_leaves_nothing(built):

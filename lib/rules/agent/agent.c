@@ -14,8 +14,9 @@ static void list_done(struct agent_list *l)
 
 void agent_done(struct agent *a)
 {
-	struct agent_list *lists[] = {&a->flag, &a->package, &a->env, &a->service, &a->host,
-		&a->setup_host, &a->history, &a->import, &a->drop, &a->seed, &a->key_seed};
+	struct agent_list *lists[] = {&a->flag, &a->package, &a->pin, &a->env, &a->service,
+		&a->host, &a->setup_host, &a->history, &a->import, &a->drop, &a->seed,
+		&a->key_seed};
 
 	free(a->name);
 	free(a->title);
@@ -23,6 +24,8 @@ void agent_done(struct agent *a)
 	free(a->base);
 	free(a->node);
 	free(a->command);
+	free(a->publisher);
+	free(a->unavailable);
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		list_done(lists[i]);
 	*a = (struct agent){0};
@@ -71,6 +74,15 @@ bool agent_is_version(const char *s)
 	}
 	return !*s || ((*s == '-' || *s == '+') && s[1] && strlen(s) < AGENT_MAX_WORD &&
 			      !s[strspn(s, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "-.+")]);
+}
+
+bool agent_is_digest(const char *s)
+{
+	static const char begin[] = "sha512-";
+	size_t n = strlen(begin);
+
+	return strncmp(s, begin, n) == 0 && strlen(s) == n + 88 &&
+	       !s[n + strspn(s + n, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS "+/=")];
 }
 
 /* The text between quotes in JSON and in a basic string of TOML. */

@@ -2,7 +2,8 @@
 /*
  * agent - the definition of an agent: its packages, start command, hosts and history.
  *
- * How      agent_parse reads a file of proto/PROTOCOL.agent. Its sandboxes use the template with
+ * How      agent_parse reads a file of proto/PROTOCOL.agent. A file with `unavailable` has only the
+ *          reason why the agent cannot be installed. Its sandboxes use the template with
  *          the agent's name if the agent installs something, else its base.
  * Trust    Files of the installation and of the same user, read as strictly as untrusted ones:
  *          their words become arguments of programs in a sandbox and names of files on the host.
@@ -43,7 +44,10 @@ struct agent {
 	char *command;		   /* a program in the guest */
 	struct agent_list flag;	   /* a: one argument each, so that it does not prompt */
 	struct agent_list package; /* npm: name, exact version */
-	struct agent_list env;	   /* name, value */
+	struct agent_list pin;	   /* npm: name, digest of its file at that version */
+	char *publisher;	   /* to whom the packages belong, and where that is stated */
+	char *unavailable;     /* why it cannot be installed; then only the first three are set */
+	struct agent_list env; /* name, value */
 	struct agent_list
 		service; /* a: in data/services; the first is the one that it cannot do without */
 	struct agent_list host;	      /* HOST:PORT, why */
@@ -67,6 +71,8 @@ const char *agent_template(const struct agent *a);
 /* Whether this is how an npm package, or an exact version of one, is written. */
 bool agent_is_package(const char *s);
 bool agent_is_version(const char *s);
+/* Whether this is a digest of npm: sha512-BASE64. */
+bool agent_is_digest(const char *s);
 /* The text of a seed with the workspace in the place of %w, quoted as in JSON and TOML, and the
  * sandbox's id in that of %i; on the heap. */
 char *agent_fill_seed(const char *text, const char *workspace, const char *id);

@@ -168,6 +168,17 @@ static int take_npm(struct agent *a, const struct word *w, struct slice rest, st
 	return add_parse(&a->package, TAKE(package), TAKE(version), err);
 }
 
+static int take_integrity(struct agent *a, const struct word *w, struct slice rest, struct err *err)
+{
+	AUTO_FREE char *package = next_word(&rest), *digest = next_word(&rest);
+
+	if (!agent_is_package(package) || !agent_is_digest(digest) || rest.n)
+		return err_set(err, -EINVAL, "expected 'integrity PACKAGE sha512-DIGEST'");
+	if (find_parse(&a->pin, package))
+		return err_set(err, -EEXIST, "duplicate package '%s'", package);
+	return add_parse(&a->pin, TAKE(package), TAKE(digest), err);
+}
+
 static int take_env(struct agent *a, const struct word *w, struct slice rest, struct err *err)
 {
 	AUTO_FREE char *name = next_word(&rest);
@@ -277,6 +288,9 @@ static const struct word words[] = {
 	{"about", take_text, AT(about)},
 	{"template", take_template, AT(base)},
 	{"npm", take_npm, 0},
+	{"publisher", take_text, AT(publisher)},
+	{"integrity", take_integrity, 0},
+	{"unavailable", take_text, AT(unavailable)},
 	{"node", take_node, AT(node)},
 	{"command", take_command, AT(command)},
 	{"flags", take_flags, 0},
@@ -339,13 +353,26 @@ static int check_history(const struct agent *a, struct err *err)
 	return 0;
 }
 
+static int check_unavailable(const struct agent *a, struct err *err)
+{
+	if (!a->name || !a->title || !a->about || a->base || a->command || a->package.n ||
+		a->host.n || a->seed.n || a->import.n)
+		return err_set(err, -EINVAL,
+			"an agent with 'unavailable' has a name, a title and a line 'about', nothing else");
+	return 0;
+}
+
 static int check_whole(const struct agent *a, struct err *err)
 {
+	if (a->unavailable)
+		return check_unavailable(a, err);
 	if (!a->name || !a->title || !a->about || !a->base || !a->command)
 		return err_set(err, -EINVAL,
 			"an agent requires a name, a title, a line 'about', a template and a command");
 	if (strcmp(a->base, a->name) == 0)
 		return err_set(err, -EINVAL, "the template of the agent is based on itself");
+	if (a->pin.n && !a->package.n)
+		return err_set(err, -EINVAL, "'integrity' without 'npm'");
 	return check_history(a, err);
 }
 

@@ -32,11 +32,30 @@ const struct agent *agents_find(const struct agents *set, const char *name)
 	return there ? set->v[i] : NULL;
 }
 
+const char *agents_unavailable(const struct agents *set, const char *name)
+{
+	for (size_t i = 0; i < set->n_gone; i++)
+		if (strcmp(set->gone[i]->name, name) == 0)
+			return set->gone[i]->unavailable;
+	return NULL;
+}
+
+static void take_out_gone(struct agents *set, const char *name)
+{
+	for (size_t i = 0; i < set->n_gone; i++) {
+		if (strcmp(set->gone[i]->name, name) != 0)
+			continue;
+		free_agent(set->gone[i]);
+		set->gone[i] = set->gone[--set->n_gone];
+	}
+}
+
 static void take_out(struct agents *set, const char *name)
 {
 	bool there;
 	size_t i = place_of(set, name, &there);
 
+	take_out_gone(set, name);
 	if (!there)
 		return;
 	free_agent(set->v[i]);
@@ -52,8 +71,14 @@ static int put_in(struct agents *set, struct agent *a, bool own, struct err *err
 	bool there;
 	size_t i;
 
-	if (set->n == AGENTS_MAX)
+	if (set->n == AGENTS_MAX || set->n_gone == AGENTS_MAX)
 		return err_set(err, -E2BIG, "more than %d agents", AGENTS_MAX);
+	if (a->unavailable) {
+		set->gone[set->n_gone] = xmalloc(sizeof(*a));
+		*set->gone[set->n_gone++] = *a;
+		*a = (struct agent){0};
+		return 0;
+	}
 	i = place_of(set, a->name, &there);
 	for (size_t k = set->n; k > i; k--) {
 		set->v[k] = set->v[k - 1];

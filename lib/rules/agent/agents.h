@@ -23,6 +23,8 @@ struct agents {
 	struct agent *v[AGENTS_MAX]; /* sorted by name */
 	bool own[AGENTS_MAX];	     /* the user's file */
 	size_t n;
+	struct agent *gone[AGENTS_MAX]; /* those with `unavailable`, in the order of their files */
+	size_t n_gone;
 	char *fault[AGENTS_MAX_FAULTS]; /* "FILE: line N: what is wrong" */
 	size_t n_faults;
 };
@@ -31,5 +33,7 @@ struct agents {
 int agents_load(struct agents *set, const char *folder, bool own, struct err *err) MUST_CHECK;
 int agents_load_installed(struct agents *set, struct err *err) MUST_CHECK;
 
+/* Why an agent cannot be installed; NULL: it can, or nothing is known of it. */
+const char *agents_unavailable(const struct agents *set, const char *name);
 /* NULL when there is none. */
 const struct agent *agents_find(const struct agents *set, const char *name);

@@ -33,6 +33,7 @@ struct build {
 	char *name;			   /* of the scratch sandbox */
 	char *script;			   /* install.sh */
 	char *version[AGENT_MAX_LIST];	   /* of each package */
+	bool newest;			   /* not the versions that are pinned */
 	size_t n_shown;			   /* bytes of progress that were shown */
 	json_t *packages;		   /* for the manifest */
 	char told_version[BUILD_MAX_WORD]; /* version reported by the program */
@@ -157,12 +158,26 @@ static void hint_refused(const struct build *b, struct problem *p)
 	(void)problem_hint(p, 0, "sbx policy log %s", b->name);
 }
 
+/* "SBX_PINS=PACKAGE DIGEST\n...": only for the versions in the file of the agent. */
+static char *pins_build(const struct build *b)
+{
+	char *text = xstrdup("SBX_PINS=");
+
+	for (size_t i = 0; !b->newest && i < b->a->pin.n; i++) {
+		AUTO_FREE char *old = text;
+
+		text = xasprintf("%s%s %s\n", old, b->a->pin.v[i].a, b->a->pin.v[i].b);
+	}
+	return text;
+}
+
 static int run_script(struct build *b, const char *const *args, char **ret, struct problem *p)
 {
 	AUTO_FREE char *registry = xasprintf("npm_config_registry=%s", b->npm.registry);
-	const char *argv[16 + 2 * AGENT_MAX_LIST] = {"env", registry};
+	AUTO_FREE char *pins = pins_build(b);
+	const char *argv[16 + 2 * AGENT_MAX_LIST] = {"env", registry, pins};
 	char *env[AGENT_MAX_LIST];
-	size_t n = 2;
+	size_t n = 3;
 	struct guest_run g = {.ref = b->name,
 		.user = "root",
 		.argv = argv,
@@ -359,6 +374,7 @@ static int work_build(struct build *b, bool newest, bool *ret_changed, struct pr
 {
 	int r = make_scratch(b, p);
 
+	b->newest = newest;
 	*ret_changed = true;
 	if (r == 0 && interrupted)
 		r = err_set(&p->err, -EINTR, "interrupted");

@@ -44,6 +44,31 @@ const char *agent_need_nearest(const char *typed)
 	return opt_nearest(typed, names);
 }
 
+bool agent_need_unavailable(const char *name)
+{
+	const char *why = agents_unavailable(agent_need_all(), name);
+
+	if (!why)
+		return false;
+	ui_error("the agent '%s' cannot be installed: %s", name, why);
+	ui_hint("sbx run shell");
+	return true;
+}
+
+/* Templates of images, Dockerfiles and saved sandboxes may have it. */
+void agent_need_match(const struct agent *a, const char *template)
+{
+	AUTO_JSON json_t *m = template_manifest(template);
+	const char *agent = api_str(m, "agent");
+	bool is_base = strcmp(api_str(m, "kind"), "base") == 0;
+
+	if (!agent_is_built(a) || !m || strcmp(agent, a->name) == 0 || (!agent[0] && !is_base))
+		return;
+	ui_warning("the template '%s' was built %s%s: it has no program '%s'", template,
+		is_base ? "without an agent" : "for ", is_base ? "" : agent, a->command);
+	ui_hint("sbx template build %s", a->name);
+}
+
 char *agent_need_names(void)
 {
 	const struct agents *all = agent_need_all();

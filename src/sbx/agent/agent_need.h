@@ -22,6 +22,10 @@ const struct agents *agent_need_all(void);
 const struct agent *agent_need_find(const char *name);
 /* The agent whose name is nearest to the typed one, or NULL. */
 const char *agent_need_nearest(const char *typed);
+/* Prints why an agent cannot be installed; false: it can, or nothing is known of it. */
+bool agent_need_unavailable(const char *name);
+/* Warns if the template of a new sandbox has another agent or none. */
+void agent_need_match(const struct agent *a, const char *template);
 /* "claude, codex, shell", on the heap. */
 char *agent_need_names(void);
 

@@ -60,12 +60,14 @@ static json_t *describe_agent(const struct agent *a, bool own, const json_t *sec
 {
 	AUTO_JSON json_t *manifest = template_manifest(agent_template(a));
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:b, s:o, s:b, s:s, s:o, s:o, s:s*, s:o, s:o, s:o, s:o, s:o}",
 		"name", a->name, "title", a->title, "about", a->about, "template",
 		agent_template(a), "built", template_is_there(agent_template(a)), "version",
 		version_of(a, manifest), "own", own, "command", a->command, "flags",
 		pairs_agent(&a->flag, "flag", NULL), "packages",
-		pairs_agent(&a->package, "name", "version"), "services", services_of(a, secrets),
+		pairs_agent(&a->package, "name", "version"), "publisher", a->publisher, "integrity",
+		pairs_agent(&a->pin, "name", "digest"), "services", services_of(a, secrets),
 		"hosts", pairs_agent(&a->host, "host", "why"), "history",
 		pairs_agent(&a->history, "folder", NULL), "import",
 		pairs_agent(&a->import, "path", NULL));
@@ -165,6 +167,9 @@ static void print_text(const struct agent *a, const json_t *o)
 		printf(" %s", a->flag.v[i].a);
 	printf("\n");
 	print_list("package", &a->package);
+	if (a->publisher)
+		printf("publisher  %s\n", a->publisher);
+	print_list("integrity", &a->pin);
 	print_list("variable", &a->env);
 	print_list("host", &a->host);
 	print_list("history", &a->history);
@@ -185,6 +190,8 @@ static int run_inspect(struct opts *o)
 	AUTO_JSON json_t *secrets = NULL, *one = NULL;
 	bool own = false;
 
+	if (!a && agent_need_unavailable(name))
+		return EXIT_FAILED;
 	if (!a) {
 		AUTO_FREE char *names = agent_need_names();
 

@@ -26,6 +26,8 @@ static int run_create(struct opts *o)
 		AUTO_FREE char *names = agent_need_names();
 		const char *near = agent_need_nearest(agent);
 
+		if (agent_need_unavailable(agent))
+			return EXIT_FAILED;
 		ui_error("unknown agent '%s': available agents are %s", agent, names);
 		if (near)
 			ui_hint("sbx create %s", near);

@@ -62,8 +62,14 @@ static bool is_folder(const char *path)
 
 static int fail_unknown(const char *word, struct problem *p)
 {
-	const char *near = agent_need_nearest(word);
+	const char *near = agent_need_nearest(word),
+		   *why = agents_unavailable(agent_need_all(), word);
 
+	if (why) {
+		(void)err_set(
+			&p->err, -ENOENT, "the agent '%s' cannot be installed: %s", word, why);
+		return problem_hint(p, -ENOENT, "sbx run shell");
+	}
 	(void)err_set(&p->err, -ENOENT, "no agent or sandbox named '%s'", word);
 	if (near)
 		return problem_hint(p, -ENOENT, "sbx run %s", near);

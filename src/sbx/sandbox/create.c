@@ -595,6 +595,7 @@ static int get_ready(
 		r = agent_need_template(c->agent, api_str(c->body, "template"), p);
 	if (r == 0) {
 		note_loaded(api_str(c->body, "template"));
+		agent_need_match(c->agent, api_str(c->body, "template"));
 		r = agent_need_hosts(c->agent, c->name, c->allow_hosts, h, p);
 	}
 	if (r == 0)

@@ -20,6 +20,8 @@ int template_agent_build(const char *name, bool force)
 	struct problem p = {0};
 	int r;
 
+	if (!a && agent_need_unavailable(name))
+		return EXIT_FAILED;
 	if (!a) {
 		AUTO_FREE char *names = agent_need_names();
 		const char *near = agent_need_nearest(name);

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include "lib/base/mem.h"
 
+#define A22 "aaaaaaaaaaaaaaaaaaaaaa"
+#define DIGEST "sha512-" A22 A22 A22 "aaaaaaaaaaaaaaaaaaaa=="
 #define HEAD "agent 1\nname demo\ntitle Demo\nabout x\ntemplate debian\ncommand demo\n"
 
 static int parse(const char *text, struct agent *ret, struct err *err)
@@ -139,6 +141,30 @@ static void what_is_wrong_is_said_with_its_line(void **state)
 	}
 }
 
+static void pins_and_reasons_are_checked(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{HEAD "npm x 1.2.3\nintegrity x sha1-abc\nend\n", "sha512-DIGEST"},
+		{HEAD "npm x 1.2.3\nintegrity x sha512-abc\nend\n", "sha512-DIGEST"},
+		{HEAD "npm x 1.2.3\nintegrity x\nend\n", "sha512-DIGEST"},
+		{HEAD "npm x 1.2.3\nintegrity x " DIGEST "\nintegrity x " DIGEST "\nend\n",
+			"duplicate package"},
+		{HEAD "integrity x " DIGEST "\nend\n", "without 'npm'"},
+		{HEAD "unavailable why\nend\n", "nothing else"},
+		{"agent 1\nname demo\nunavailable why\nend\n", "nothing else"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct agent a = {0};
+		struct err err = {0};
+
+		if (parse(rows[i].text, &a, &err) == 0 || !strstr(err.text, rows[i].says))
+			fail_msg("row %zu: '%s' does not say '%s'", i, err.text, rows[i].says);
+	}
+}
+
 static void lists_are_bounded(void **state)
 {
 	AUTO_FREE char *text = xstrdup(HEAD);
@@ -180,6 +206,7 @@ int main(void)
 		cmocka_unit_test(everything_is_read),
 		cmocka_unit_test(without_packages_it_is_its_base),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_line),
+		cmocka_unit_test(pins_and_reasons_are_checked),
 		cmocka_unit_test(lists_are_bounded),
 		cmocka_unit_test(a_seed_has_the_workspace_quoted),
 	};

@@ -33,14 +33,18 @@ static void free_agents(struct agents *set)
 		agent_done(set->v[i]);
 		free(set->v[i]);
 	}
+	for (size_t i = 0; i < set->n_gone; i++) {
+		agent_done(set->gone[i]);
+		free(set->gone[i]);
+	}
 	for (size_t i = 0; i < set->n_faults; i++)
 		free(set->fault[i]);
 }
 
 static void shipped_ones_are_right(void **state)
 {
-	static const char *const names[] = {
-		"claude", "codex", "copilot", "droid", "gemini", "opencode", "shell"};
+	static const char *const names[] = {"amp", "claude", "codex", "copilot", "droid", "gemini",
+		"opencode", "qwen", "shell"};
 	CLEANUP(free_agents) struct agents set = {0};
 	struct services *all = services_new();
 	struct err err = {0};
@@ -56,6 +60,62 @@ static void shipped_ones_are_right(void **state)
 			assert_non_null(services_by_name(all, set.v[i]->service.v[k].a));
 	}
 	services_free(all);
+}
+
+/* The npm packages `aider` and `cursor-agent` belong to other people, @sourcegraph/amp is the old
+ * name of @ampcode/cli. */
+static void packages_are_those_of_their_vendors(void **state)
+{
+	static const char *const packages[][2] = {{"amp", "@ampcode/cli"},
+		{"claude", "@anthropic-ai/claude-code"}, {"codex", "@openai/codex"},
+		{"copilot", "@github/copilot"}, {"droid", "droid"},
+		{"gemini", "@google/gemini-cli"}, {"opencode", "opencode-ai"},
+		{"qwen", "@qwen-code/qwen-code"}};
+	static const char *const gone[] = {"aider", "cursor", "kiro"};
+	CLEANUP(free_agents) struct agents set = {0};
+	struct err err = {0};
+
+	assert_int_equal(agents_load(&set, shipped, false, &err), 0);
+	for (size_t i = 0; i < ARRAY_LEN(packages); i++) {
+		const struct agent *a = agents_find(&set, packages[i][0]);
+
+		assert_non_null(a);
+		assert_int_equal(a->package.n, 1);
+		assert_string_equal(a->package.v[0].a, packages[i][1]);
+		assert_string_equal(a->pin.v[0].a, packages[i][1]);
+		assert_non_null(strstr(a->publisher, "vendor: "));
+		assert_null(agents_unavailable(&set, a->name));
+	}
+	assert_int_equal(set.n, ARRAY_LEN(packages) + 1); /* shell */
+	assert_int_equal(set.n_gone, ARRAY_LEN(gone));
+	for (size_t i = 0; i < ARRAY_LEN(gone); i++) {
+		assert_null(agents_find(&set, gone[i]));
+		assert_non_null(agents_unavailable(&set, gone[i]));
+	}
+}
+
+/* A user who knows how to install one can write its file. */
+static void an_own_file_replaces_one_that_cannot_be_installed(void **state)
+{
+	char one[] = "/tmp/sbx-agents-XXXXXX", two[] = "/tmp/sbx-agents-XXXXXX";
+	AUTO_FREE char *path = NULL;
+	CLEANUP(free_agents) struct agents set = {0};
+	struct err err = {0};
+
+	assert_non_null(mkdtemp(one));
+	assert_non_null(mkdtemp(two));
+	path = xasprintf("%s/aa.conf", one);
+	assert_int_equal(file_save(path,
+				 slice_from_str("agent 1\nname aa\ntitle T\nabout x\n"
+						"unavailable because\nend\n"),
+				 NULL),
+		0);
+	write_agent(two, "aa", "own");
+	assert_int_equal(agents_load(&set, one, false, &err), 0);
+	assert_string_equal(agents_unavailable(&set, "aa"), "because");
+	assert_int_equal(agents_load(&set, two, true, &err), 0);
+	assert_null(agents_unavailable(&set, "aa"));
+	assert_string_equal(agents_find(&set, "aa")->about, "own");
 }
 
 /* A service whose host the agent does not name could not be reached with the agent's rules
@@ -139,6 +199,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shipped_ones_are_right),
+		cmocka_unit_test(packages_are_those_of_their_vendors),
+		cmocka_unit_test(an_own_file_replaces_one_that_cannot_be_installed),
 		cmocka_unit_test(agents_reach_what_their_credential_is_for),
 		cmocka_unit_test(own_files_take_the_place_of_shipped_ones),
 	};

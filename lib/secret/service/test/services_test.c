@@ -220,9 +220,10 @@ static struct services *shipped(void)
 
 static void all_that_are_promised_are_there(void **state)
 {
-	static const char *const names[] = {"anthropic", "aws", "dockerhub", "factory", "ghcr",
-		"github", "gitlab", "google", "groq", "huggingface", "mistral", "nebius", "npm",
-		"openai", "opencode", "openrouter", "perplexity", "pypi", "quay", "xai"};
+	static const char *const names[] = {"amp", "anthropic", "aws", "dashscope", "dockerhub",
+		"factory", "ghcr", "github", "gitlab", "google", "groq", "huggingface", "mistral",
+		"nebius", "npm", "openai", "opencode", "openrouter", "perplexity", "pypi", "quay",
+		"xai"};
 	struct services *set = shipped();
 
 	assert_int_equal(services_count(set), ARRAY_LEN(names));
@@ -263,6 +264,9 @@ static void requests_find_their_slots(void **state)
 		{"bedrock-runtime.us-east-1.amazonaws.com:443", "/model", "aws", "api", "-"},
 		{"bucket.s3.eu-central-1.amazonaws.com:443", "/k", "aws", "api", "-"},
 		{"sts.amazonaws.com:443", "/", "aws", "api", "-"},
+		{"ampcode.com:443", "/api/internal", "amp", "api", "-"},
+		{"dashscope-intl.aliyuncs.com:443", "/compatible-mode/v1/chat/completions",
+			"dashscope", "api", "-"},
 		{"lambda.eu-west-1.api.aws:443", "/", "aws", "api", "-"},
 	};
 	struct services *set = shipped();
@@ -581,7 +585,8 @@ static void agents_find_the_variables_that_they_read(void **state)
 {
 	static const char *const rows[][2] = {{"anthropic", "ANTHROPIC_API_KEY"},
 		{"openai", "CODEX_API_KEY"}, {"openai", "OPENAI_API_KEY"},
-		{"google", "GEMINI_API_KEY"}};
+		{"google", "GEMINI_API_KEY"}, {"amp", "AMP_API_KEY"},
+		{"dashscope", "DASHSCOPE_API_KEY"}};
 	struct services *set = shipped();
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -622,6 +627,8 @@ static void model_apis_are_always_intercepted(void **state)
 		{"router.huggingface.co", true},
 		{"api.githubcopilot.com", true},
 		{"api.business.githubcopilot.com", true},
+		{"ampcode.com", true},
+		{"dashscope-intl.aliyuncs.com", true},
 		{"api.github.com", false},
 		{"github.com", false},
 		{"gitlab.com", false},
