@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from conftest import PROVE, SBX, on_terminal
+from conftest import PROVE, SBX, VERSION, on_terminal
 
 
 def test_a_listener_of_another_user_gets_no_request(bare):
@@ -276,6 +276,20 @@ def test_diagnose_names_the_sandbox_of_a_snapshot(inst):
     found = check_of(inst, "Snapshots")
     assert found["detail"] == "suspended sandbox demo: format 2", found
     assert found["hint"] == "sbx start demo"
+
+
+def test_diagnose_for_an_issue_has_no_names(bare):
+    (bare.root / "state/sbx").mkdir()
+    (bare.root / "state/sbx").chmod(0o777)
+    env = {"HOME": str(bare.root)}
+    p = bare.sbx("diagnose", "--issue", env=env)
+    assert p.returncode == 1 and p.stdout.startswith(f"- sbx: {VERSION}\n- distribution: ")
+    assert "\n| check | result |\n|---|---|\n| CLI binary | pass |\n" in p.stdout
+    assert "| Folders | fail: '~/state/sbx' is writable by other users |" in p.stdout
+    assert "| Template | warn: 'debian' is not built |" in p.stdout
+    for name in (str(bare.root), os.uname().nodename, str(bare.libexec)):
+        assert not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", p.stdout + p.stderr)
+    assert "mutually exclusive" in bare.sbx("diagnose", "--issue", "--json", check=2).stderr
 
 
 def test_diagnose(bare):

@@ -7,6 +7,8 @@ import shlex
 
 import pytest
 
+from conftest import on_terminal
+
 
 def get(inst, name):
     return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
@@ -197,3 +199,123 @@ def test_a_template_is_built_from_no_planted_context(inst, ws, victim):
     for file in ("ws/web/Dockerfile", "ws/Dockerfile"):
         p = inst.sbx("template", "build", "mine", "--file", file)
         assert p.returncode == 1 and "symbolic link" in p.stderr, p.stderr
+
+
+# .sbx.conf: what a project requests is displayed, confirmed and bounded
+
+CONF = """sandbox 1
+template other
+path ../library
+path ../results:rw
+host registry.example.com:443 packages of the company
+port 3000
+end
+"""
+
+
+@pytest.fixture
+def project(inst):
+    for name in ("library", "results", "work/inner"):
+        (inst.root / name).mkdir(exist_ok=True)
+    templates = inst.root / "data/sbx/templates"
+    manifest = json.loads((templates / "debian/manifest.json").read_text())
+    (templates / "other").mkdir()
+    for f in manifest["files"]:
+        (templates / "other" / f).write_bytes(b"\0" * 4096)
+    (templates / "other/manifest.json").write_text(json.dumps({**manifest, "name": "other"}))
+    (inst.work / ".sbx.conf").write_text(CONF)
+    return inst
+
+
+def sandbox(inst, name="demo"):
+    return json.loads(inst.sbx("inspect", name, "--json", check=0).stdout)
+
+
+def is_applied(inst, name="demo"):
+    s = sandbox(inst, name)
+    paths = {w["host"]: w["ro"] for w in s["workspaces"]}
+    allowed = inst.sbx("policy", "check", "network", "registry.example.com:443", "--sandbox",
+                       name).returncode == 0
+    facts = (s["template"] == "other", str(inst.root / "library") in paths, len(s["ports"]) == 1,
+             allowed)
+    assert len(set(facts)) == 1, (facts, s)
+    if facts[0]:
+        assert paths == {str(inst.work): False, str(inst.root / "library"): True,
+                         str(inst.root / "results"): False}
+        assert inst.sbx("policy", "check", "network", "registry.example.com:443").returncode == 1
+        assert s["ports"][0]["host_ip"] in ("127.0.0.1", "::1", "localhost")
+    return facts[0]
+
+
+def test_without_a_terminal_nothing_of_it_applies(project):
+    p = project.sbx("create", "shell", ".", "--name", "demo", check=0)
+    assert ".sbx.conf requests for the new sandbox:" in p.stderr
+    assert "was not applied: stdin is not a terminal, and --project is not given" in p.stderr
+    assert not is_applied(project)
+
+
+def test_it_is_displayed_and_confirmed(project):
+    for answer, want in ((b"n\n", False), (b"\n", False), (b"y\n", True)):
+        out, status = on_terminal(project, ["create", "shell", ".", "--name", "demo"], answer)
+        assert status == 0, out
+        for text in ("template   other", f"path       {project.root}/library (read-only)",
+                     f"path       {project.root}/results (the sandbox can write it)",
+                     "host       registry.example.com:443  packages of the company",
+                     "port       3000", "Apply this to the new sandbox?"):
+            assert text in out, out
+        assert is_applied(project) == want
+        project.sbx("rm", "-f", "demo", check=0)
+
+
+def test_an_option_answers_beforehand(project):
+    project.sbx("create", "shell", ".", "--name", "demo", "--project", check=0)
+    assert is_applied(project)
+    p = project.sbx("create", "shell", ".", "--name", "two", "--no-project", check=0)
+    assert ".sbx.conf" not in p.stderr and not is_applied(project, "two")
+    p = project.sbx("create", "shell", ".", "--project", "--no-project", check=2)
+    assert "mutually exclusive" in p.stderr
+    p = project.sbx("create", "shell", "inner", "--project", check=2)
+    assert "inner/.sbx.conf does not exist" in p.stderr
+    project.sbx("create", "shell", ".", "--name", "three", "--project", "-t", "debian", check=0)
+    assert sandbox(project, "three")["template"] == "debian"
+
+
+def test_a_denied_host_stays_denied(project):
+    project.sbx("policy", "deny", "network", "registry.example.com:443", check=0)
+    project.sbx("create", "shell", ".", "--name", "demo", "--project", check=0)
+    assert project.sbx("policy", "check", "network", "registry.example.com:443", "--sandbox",
+                       "demo").returncode == 1
+
+
+@pytest.mark.parametrize("line", ["command id", "path ../../.ssh", "path /etc", "env A=B",
+                                  "host **:443 x", "port 0.0.0.0:80:80"])
+def test_a_file_with_anything_else_creates_nothing(project, line):
+    (project.work / ".sbx.conf").write_text(f"sandbox 1\n{line}\nend\n")
+    for more in ([], ["--project"]):
+        p = project.sbx("create", "shell", ".", "--name", "demo", *more)
+        assert p.returncode and ".sbx.conf: line 2: " in p.stderr, p.stderr
+    assert project.sbx("inspect", "demo").returncode
+    project.sbx("create", "shell", ".", "--name", "demo", "--no-project", check=0)
+
+
+def test_directories_with_keys_are_refused_here_too(project):
+    """The parent of the project is the home directory."""
+    keys = project.home / ".ssh"
+    keys.mkdir()
+    work = project.home / "project"
+    work.mkdir()
+    (work / ".sbx.conf").write_text("sandbox 1\npath ../.ssh\nend\n")
+    p = project.sbx("create", "shell", work, "--name", "demo", "--project")
+    assert p.returncode and ".ssh" in p.stderr and project.sbx("inspect", "demo").returncode
+
+
+def test_a_link_in_its_place_is_refused(project):
+    conf = project.work / ".sbx.conf"
+    conf.rename(project.root / "elsewhere")
+    os.symlink(project.root / "elsewhere", conf)
+    p = project.sbx("create", "shell", ".", "--name", "demo", "--project")
+    assert p.returncode and "is a symbolic link" in p.stderr
+    conf.unlink()
+    os.mkfifo(conf)
+    p = project.sbx("create", "shell", ".", "--name", "demo", "--project", timeout=20)
+    assert p.returncode and "regular file" in p.stderr

@@ -3,14 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/mem.h"
 #include "lib/client/api/api.h"
 #include "check.h"
 #include "host.h"
+#include "issue.h"
 
 #define RULE "─────────────────────────────────────────"
 
 static const struct opt_def opts[] = {
 	{0, "json", NULL, "print JSON"},
+	{0, "issue", NULL, "print a report for an issue, without names of this machine"},
 	{0},
 };
 
@@ -80,8 +83,19 @@ static json_t *to_json(const struct check_row *row, const struct check *c)
 		"hint", c->status == CHECK_PASS ? "" : c->hint);
 }
 
+static struct issue_names names; /* with --issue */
+
+static void print_for_issue(const struct check_row *row, const struct check *c)
+{
+	AUTO_FREE char *text = issue_clean(c->status == CHECK_PASS ? "" : c->message, &names);
+
+	issue_row(row->name, status_words[c->status], text);
+}
+
+enum form { FORM_TEXT, FORM_JSON, FORM_ISSUE };
+
 static void run_rows(
-	const struct check_row *rows, bool json, json_t *list, int count[CHECK_N_STATUS])
+	const struct check_row *rows, enum form form, json_t *list, int count[CHECK_N_STATUS])
 {
 	const char *group = "";
 
@@ -90,11 +104,13 @@ static void run_rows(
 
 		rows->fn(&c);
 		count[c.status]++;
-		if (!json && strcmp(group, rows->group) != 0)
+		if (form == FORM_TEXT && strcmp(group, rows->group) != 0)
 			printf("  %s\n", rows->group);
 		group = rows->group;
-		if (json)
+		if (form == FORM_JSON)
 			(void)json_array_append_new(list, to_json(rows, &c));
+		else if (form == FORM_ISSUE)
+			print_for_issue(rows, &c);
 		else
 			print_check(rows, &c);
 		(void)fflush(stdout);
@@ -116,19 +132,28 @@ static void print_summary(const int count[CHECK_N_STATUS])
 static int run_diagnose(struct opts *o)
 {
 	AUTO_JSON json_t *list = json_array(), *whole = NULL;
-	bool json = opts_has(o, "json");
+	enum form form = opts_has(o, "json")	? FORM_JSON
+			 : opts_has(o, "issue") ? FORM_ISSUE
+						: FORM_TEXT;
 	int count[CHECK_N_STATUS] = {0};
 
-	if (!json)
+	if (opts_has(o, "json") && opts_has(o, "issue")) {
+		ui_error("--json and --issue are mutually exclusive");
+		ui_hint("sbx help diagnose");
+		return EXIT_USAGE;
+	}
+	if (form == FORM_TEXT)
 		printf("sbx diagnose\n" RULE "\n");
-	run_rows(check_own_rows, json, list, count);
-	run_rows(check_host_rows, json, list, count);
-	if (json) {
+	else if (form == FORM_ISSUE)
+		issue_begin(&names);
+	run_rows(check_own_rows, form, list, count);
+	run_rows(check_host_rows, form, list, count);
+	if (form == FORM_JSON) {
 		whole = json_pack("{s:s, s:O, s:{s:i, s:i, s:i, s:i}}", "version", "1.0", "checks",
 			list, "summary", "pass", count[CHECK_PASS], "warn", count[CHECK_WARN],
 			"fail", count[CHECK_FAIL], "skip", count[CHECK_SKIP]);
 		api_print(whole);
-	} else {
+	} else if (form == FORM_TEXT) {
 		print_summary(count);
 	}
 	return count[CHECK_FAIL] ? EXIT_FAILED : EXIT_OK;
@@ -144,8 +169,9 @@ const struct verb verb_diagnose = {
 		"disk space, the template and sbxd. Each finding includes the command to run. Changes\n"
 		"nothing and does not start sbxd. The exit status is 1 if a check fails; warnings do not\n"
 		"affect the exit status.",
-	.examples = "  sbx diagnose\n  sbx diagnose --json | jq '.checks[] | "
-		    "select(.status==\"fail\")'\n",
+	.examples =
+		"  sbx diagnose\n  sbx diagnose --issue\n  sbx diagnose --json | jq '.checks[] | "
+		"select(.status==\"fail\")'\n",
 	.opts = opts,
 	.run = run_diagnose,
 };

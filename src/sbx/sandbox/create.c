@@ -21,11 +21,14 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "src/sbx/disk/disk.h"
+#include "src/sbx/sandbox/project/project.h"
 #include "workspace.h"
 
 void creation_done(struct creation *c)
 {
 	json_decref(c->body);
+	free(c->project_hosts);
+	c->project_hosts = NULL;
 	c->body = NULL;
 }
 
@@ -138,7 +141,7 @@ static int set_env(const struct opts *o, const struct agent *a, json_t *body, st
 	return r;
 }
 
-static int add_workspace(json_t *list, const char *arg, bool force, struct problem *p)
+int create_add_workspace(json_t *list, const char *arg, bool force, struct problem *p)
 {
 	CLEANUP(workspace_done) struct workspace w = {0};
 	int r = workspace_parse(arg, force, &w, p);
@@ -165,7 +168,7 @@ static int set_workspaces(struct creation *c, const char *const *paths, size_t n
 
 	(void)json_object_set_new(c->body, "workspaces", list);
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = add_workspace(list, paths[i], c->force, p);
+		r = create_add_workspace(list, paths[i], c->force, p);
 	return r;
 }
 
@@ -384,6 +387,8 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 	if (r == 0)
 		r = set_ports(o, ret->body, &p->err);
 	if (r == 0)
+		r = project_apply(o, ret, p);
+	if (r == 0)
 		r = check_rules(ret->allow, "allow-network", p);
 	if (r == 0)
 		r = check_rules(ret->deny, "deny-network", p);
@@ -460,6 +465,8 @@ static int list_rules(
 
 	if (r == 0)
 		r = put_rules(list, c->allow, "allow", p);
+	if (r == 0 && c->project_hosts)
+		r = put_rule(list, c->project_hosts, "allow", "create", p);
 	return r < 0 || !h->granted ? r : put_rule(list, h->granted, "allow", origin, p);
 }
 

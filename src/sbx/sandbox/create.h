@@ -40,6 +40,8 @@
 		{0, "branch", "NAME", "with --clone: create and check out the branch NAME"},   \
 		{0, "carry", "GLOB", "with --clone: copy matching ignored files too",          \
 			.many = true},                                                         \
+		{0, "project", NULL, "apply .sbx.conf of the first PATH without prompting"},   \
+		{0, "no-project", NULL, "ignore .sbx.conf of the first PATH"},                 \
 		{0, "staged", NULL, "keep changes in the sandbox until sbx apply"},            \
 		{0, "force", NULL, "allow sharing directories that are otherwise refused"},    \
 		{'e', "env", "NAME[=VALUE]", "set a variable for all commands", .many = true}, \
@@ -65,6 +67,7 @@ struct creation {
 	bool force;
 	const struct opt_list *allow, *deny; /* rules for this sandbox only */
 	const struct agent *agent;
+	char *project_hosts;	 /* of .sbx.conf, comma-separated; NULL: none */
 	bool allow_hosts;	 /* hosts of the agent, without a prompt */
 	bool import;		 /* the user's own settings of the agent */
 	struct clone_want clone; /* its strings are in body; host NULL: none */
@@ -75,6 +78,8 @@ bool create_is_agent(const char *word);
 /* --import-config=list: shows the files to copy. Returns true, with the exit status, if nothing
  * else must be done. */
 bool create_only_lists(const struct opts *o, const char *agent, int *ret_status);
+/* Adds PATH[:ro] or HOST:GUEST to a list of workspaces. */
+int create_add_workspace(json_t *list, const char *arg, bool force, struct problem *p) MUST_CHECK;
 /* paths may be empty: then cwd decides whether the current directory is shared. */
 int create_parse(const struct opts *o, const char *agent, const char *const *paths, size_t n_paths,
 	bool cwd, struct creation *ret, struct problem *p) MUST_CHECK;

@@ -35,7 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(err.text[0] && !a.name);
 		return 0;
 	}
-	assert(a.name && a.command && a.base && agent_template(&a)[0]);
+	assert(a.name && (a.unavailable || (a.command && a.base && agent_template(&a)[0])));
+	for (size_t i = 0; i < a.pin.n; i++)
+		assert(a.pin.v[i].a[0] != '-' && agent_is_digest(a.pin.v[i].b));
 	check_paths(&a.history);
 	check_paths(&a.import);
 	check_paths(&a.seed);
