@@ -9,7 +9,8 @@ MODE slow: it never starts. MODE late: it needs two seconds. MODE talks: its ses
 queried. MODE floods, MODE empty: the response to that query has no end. MODE machine: it is also
 the machine, with memory and a file of its template open, as qemu has them. MODE idle: it is
 suspended when it is stopped, and cannot resume. HOLDS is a list of requests that
-wait for approval, as JSON; answers are written to the file answers."""
+wait for approval, as JSON; answers are written to the file answers. SESSIONS is a list of [NAME,
+FLAGS, STATUS]."""
 import array
 import errno
 import fcntl
@@ -370,6 +371,10 @@ class Keeper:
                 with open(self.sandbox + "/reloads", "a") as f:
                     f.write(Reader(data[12:]).str().decode() + "\n")
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+            elif kind == STATS:
+                kept = json.loads(self.env.get("SESSIONS", "[]"))
+                self.say(STATS_IS, ident, bytes(68) + struct.pack("<H", len(kept)) + b"".join(
+                    text(name) + struct.pack("<BB", flags, value) for name, flags, value in kept))
             elif kind == ANSWER:
                 self.answer(ident, Reader(data[12:]))
             elif kind in (FREEZE, MEMORY):

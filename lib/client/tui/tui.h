@@ -79,6 +79,7 @@ struct tui_source {
 	const char *title;
 	size_t n;		      /* rows of the list */
 	const struct tui_bind *binds; /* the last has key 0 */
+	const char *more_help;	      /* further lines of the page of keys; may be NULL */
 	void (*row)(void *arg, size_t i, struct tui_row *ret);
 	/* The text of an item, borrowed until the next call. */
 	struct slice (*text)(void *arg, size_t i);

@@ -323,6 +323,11 @@ static char *make_help(const struct tui_source *src)
 
 		text = xasprintf("%s  %-18c %s\n", old, b->key, b->label);
 	}
+	if (src->more_help) {
+		AUTO_FREE char *old = text;
+
+		text = xasprintf("%s%s", old, src->more_help);
+	}
 	return text;
 }
 

@@ -117,8 +117,9 @@ static void print_waiting(FILE *f, const struct top_box *b)
 	if (!b->n_holds)
 		return;
 	free(text);
-	text = xasprintf("%u %s for approval: sbx approve --watch", b->n_holds,
-		b->n_holds == 1 ? "request waits" : "requests wait");
+	text = xasprintf("%u %s for approval: h shows %s", b->n_holds,
+		b->n_holds == 1 ? "request waits" : "requests wait",
+		b->n_holds == 1 ? "it" : "them");
 	put_line(f, "ask", text);
 }
 

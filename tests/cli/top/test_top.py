@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """sbx top, in tmux, with the real sbxd and simulated keepers."""
+import calendar
 import hashlib
 import json
-import os
 import subprocess
 import time
 
-import pytest
-
 from conftest import SBX, on_terminal
 from term import Terminal
+from test_audit import Logs
 
 PATIENCE = 60
 PUSH = {"id": "K7QD", "effects": "http:delete api.example.com /x\n",
@@ -266,3 +265,106 @@ def test_sbxd_can_be_restarted_meanwhile(inst):
         t.wait_for("2 sandboxes, 2 running", PATIENCE)
         t.key("C-c")
         assert t.wait_end(PATIENCE) == 130
+
+
+def digest(hold):
+    return hashlib.sha256(hold["effects"].encode()).hexdigest()
+
+
+def test_requests_are_approved_and_refused_as_they_were_shown(inst):
+    read = {"id": "M2XB", "effects": "http:get b.example /\n", "rule": "ask http b.example/**"}
+    ident = inst.create("demo", "-e", "HOLDS=" + json.dumps([PUSH, read])) and \
+        listed(inst)["demo"]["id"]
+    answers = inst.root / "state/sbx/sandboxes" / ident / "answers"
+    with top(inst, rows=30) as t:
+        t.wait_for(">demo", PATIENCE)
+        t.type("h")
+        shown = t.wait_for(f"digest    {digest(PUSH)}", PATIENCE)
+        assert "1 of 2" in shown and "http:delete api.example.com /x" in shown
+        assert "| title: <1B>[2Jfree<U+202E>money" in shown and "\u202e" not in shown
+        t.type("o")
+        t.wait_for("Approve K7QD once? [y/N]  http:delete api.example.com /x", PATIENCE)
+        t.type("n")
+        wait_gone(t, "[y/N]")
+        assert not answers.exists()
+        t.type("t")
+        t.wait_for("Approve K7QD and all equal requests for 30 minutes? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("K7QD approved", PATIENCE)
+        t.wait_for("Request K7QD of sandbox demo: approved", PATIENCE)
+        t.type("o")  # it has its answer
+        t.type("]")
+        t.wait_for(f"digest    {digest(read)}", PATIENCE)
+        t.type("x")
+        t.wait_for("Refuse M2XB? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("M2XB refused", PATIENCE)
+        t.type("[")
+        t.wait_for("1 of 2", PATIENCE)
+        quit_top(t)
+    # The simulated keeper accepts only the digest of its request.
+    assert [json.loads(a)[:2] for a in answers.read_text().splitlines()] == [["K7QD", 2],
+                                                                             ["M2XB", 0]]
+    assert json.loads(answers.read_text().splitlines()[0])[5] == 1800
+
+
+def rules(inst):
+    return [r for r in json.loads(inst.sbx("policy", "ls", "--json", check=0).stdout)["rules"]
+            if r["sandbox"] == "demo"]
+
+
+def test_a_denied_host_is_allowed_for_thirty_minutes(inst):
+    inst.create("demo")
+    ident = listed(inst)["demo"]["id"]
+    logs = Logs(inst)
+    # None of them can be named in a rule: a pattern would allow other hosts.
+    for host in ("*.example.com", "a.example,b.example", "-x", "\x1b[2J\x1b]0;owned\x07.example",
+                 "a b"):
+        logs.deny(id=ident, host=host)
+    logs.deny(id=ident, host="denied.example")
+    logs.allow(id=ident)
+    with top(inst, rows=40, columns=110) as t:
+        t.wait_for(">demo", PATIENCE)
+        t.type("l")
+        shown = t.wait_for(" 1 denied.example:443", PATIENCE)
+        assert "*.example.com:443" in shown and "?[2J?]0;owned?.example:443" in shown
+        assert "\n 2 " not in shown and "good.example:443" in shown
+        logs.deny(id=ident, host="second.example")
+        t.wait_for(" 1 second.example:443", PATIENCE)
+        t.type("3")
+        t.type("1")
+        t.wait_for("Allow second.example:443 for demo for 30 minutes? [y/N]", PATIENCE)
+        t.type("n")
+        wait_gone(t, "[y/N]")
+        assert not rules(inst)
+        t.type("2")
+        t.wait_for("Allow denied.example:443 for demo for 30 minutes? [y/N]", PATIENCE)
+        t.type("y")
+        t.wait_for("allow a host for demo: ", PATIENCE)
+        quit_top(t)
+    logs.finish()
+    (rule,) = rules(inst)
+    assert rule["resources"] == ["denied.example:443"] and rule["decision"] == "allow"
+    left = calendar.timegm(time.strptime(rule["until"], "%Y-%m-%dT%H:%M:%SZ")) - time.time()
+    assert 1500 < left <= 1800
+
+
+def test_sessions_have_numbers_that_attach(inst):
+    inst.create("demo", "-e", "SESSIONS=" + json.dumps([["agent", 1, 0], ["build-2", 2, 7]]))
+    inst.create("other")
+    inst.sbx("stop", "other", check=0)
+    with top(inst) as t:
+        t.wait_for(">demo", PATIENCE)
+        t.type("e")
+        shown = t.wait_for("1 agent", PATIENCE)
+        assert "running, a terminal is attached" in shown and "ended, status 7" in shown
+        t.type("2")
+        shown = t.wait_for("Press Enter to return.", PATIENCE)
+        assert "session not found" in shown or "build-2" in shown
+        t.key("Enter")
+        t.wait_for("ended, status 7", PATIENCE)
+        t.key("Down")
+        t.wait_for("other does not run", PATIENCE)
+        t.type("i")
+        t.wait_for("template    debian", PATIENCE)
+        quit_top(t)

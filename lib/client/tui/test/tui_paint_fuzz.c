@@ -18,6 +18,12 @@ static void get_row(void *arg, size_t i, struct tui_row *ret)
 	ret->text = ((struct item *)arg)->name;
 }
 
+/* The list above the text. */
+static void get_heading(void *arg, struct tui_row *ret)
+{
+	ret->text = ((struct item *)arg)->name;
+}
+
 static struct slice get_text(void *arg, size_t i)
 {
 	(void)i;
@@ -81,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2 || !setlocale(LC_CTYPE, "C.UTF-8"))
 		return 0;
 	item.text = rest;
+	if (data[0] >= 128)
+		src.heading = get_heading;
 	tui_model_init(&m, &src);
 	tui_resize(&m, data[0] % 40, data[1]);
 	tui_load(&m);
