@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 #include "lib/base/log.h"
+#include "lib/base/str.h"
+#include "lib/rules/policy/host.h"
 
 static int answer_ping(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 {
@@ -22,23 +24,42 @@ static int answer_ping(struct keeper *k, struct link *l, const struct ipc_msg *m
 	return keeper_send_state(l->fd, msg->id, &k->state);
 }
 
+static const struct stream_kind callback_stream = {.is_quiet = true};
+
+/* Besides exec, users can open a port that an opened link names; other paths are the keeper's. */
+static bool may_open(struct keeper *k, const char *path, const struct stream_kind **ret_kind)
+{
+	uint16_t port;
+
+	*ret_kind = &session_stream;
+	if (strcmp(path, GUEST_PATH_EXEC) == 0)
+		return true;
+	*ret_kind = &callback_stream;
+	return str_starts(path, GUEST_PATH_TCP) &&
+	       host_parse_port(slice_from_str(path + strlen(GUEST_PATH_TCP)), &port) == 0 &&
+	       holds_use_callback(k, port);
+}
+
 static int answer_stream(struct keeper *k, struct link *l, struct ipc_msg *msg)
 {
+	const struct stream_kind *kind;
 	char path[KEEPER_MAX_PATH];
 	uint32_t stream;
 	int r = keeper_get_stream(msg, path);
 
 	if (r < 0)
 		return r;
-	/* Users can only open exec streams; the other paths are the keeper's own. */
-	if (strcmp(path, GUEST_PATH_EXEC) != 0)
+	if (!may_open(k, path, &kind))
 		return keeper_send_done(l->fd, msg->id, -EPERM, "no such stream");
 	if (k->state.phase != KEEPER_RUNNING)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is not running");
 	if (k->state.paused)
 		return keeper_send_done(l->fd, msg->id, -EAGAIN, "the sandbox is " SPACE_PAUSED);
 	if (edge_is_up(k))
-		r = edge_open_stream(k, path, TAKE_FD(msg->fd), &session_stream, &stream);
+		r = edge_open_stream(k, path, TAKE_FD(msg->fd), kind, &stream);
+	else if (kind == &callback_stream)
+		return keeper_send_done(
+			l->fd, msg->id, -EAGAIN, "the connection to the guest is restarting");
 	else
 		r = waiting_add(k, (int)(l - k->links), msg->id, TAKE_FD(msg->fd));
 	if (r < 0)

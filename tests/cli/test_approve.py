@@ -4,9 +4,11 @@ that has requests and links which wait for a person."""
 import concurrent.futures
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import socket
+import threading
 import time
 
 import pytest
@@ -445,3 +447,118 @@ def test_a_link_is_opened_with_the_digest_that_was_read(held, inst):
 def test_usage_of_open(inst):
     for args in ["--print"], ["K7QD", "--print", "--json"], ["K7QD", "M2XB"], ["--yes", "K7QD"]:
         assert inst.sbx("open", *args).returncode == 2, args
+
+
+# The callback of a login
+
+STATE = "&state=a%2Bb"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Login(http.server.BaseHTTPRequestHandler):
+    """The program in the sandbox that waits for the callback; redirects once to itself."""
+    seen = []
+
+    def do_GET(self):
+        Login.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
+        first = self.path.startswith("/callback")
+        self.send_response(302 if first else 200)
+        self.send_header("Set-Cookie", "a=b")
+        if first:
+            self.send_header("Location", "/success")
+        self.end_headers()
+        self.wfile.write(b"<script>alert(1)</script>")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def login(held, browser):
+    """A link with a callback, and `sbx open` that waits for it."""
+    Login.seen.clear()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Login)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = free_port()
+    link = {**LINK, "effects": "https://login.example/authorize?redirect_uri=http%3A%2F%2Flocalhost"
+                               f"%3A{port}%2Fcallback{STATE}"}
+    held.inst.create("demo", "-e", "HOLDS=" + json.dumps([link]), "-e",
+                     f"PORT={server.server_port}")
+    held.wait(lambda: len(held.listed("demo")) == 1)
+    yield port
+    server.shutdown()
+    server.server_close()
+
+
+def get(port, path, method="GET", host=None, **headers):
+    """The status and the text for a browser; None if nothing listens."""
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        c.putrequest(method, path, skip_host=True)
+        c.putheader("Host", host or f"localhost:{port}")
+        for name, value in headers.items():
+            c.putheader(name.replace("_", "-"), value)
+        c.endheaders()
+        r = c.getresponse()
+        return r.status, r.read().decode(), dict(r.getheaders())
+    except OSError:
+        return None
+    finally:
+        c.close()
+
+
+def answered(inst):
+    t = Terminal(inst, SBX, "open", "K7QD")
+    t.wait_for("[q]uit")
+    t.line("y")
+    return t
+
+
+def test_one_callback_reaches_the_sandbox(held, login, browser):
+    with answered(held.inst) as t:
+        t.wait_for("Waiting for the browser")
+        assert f"http://127.0.0.1:{login}/callback is passed" in t.screen()
+        bad = [get(login, "/callback?code=1&state=other"), get(login, "/callback?code=1"),
+               get(login, f"/callback?code=1{STATE}", "POST"), get(login, "/favicon.ico"),
+               get(login, f"/callback/../callback?code=1{STATE}"),
+               get(login, f"/callback?code=1{STATE}", host=f"evil.example:{login}"),
+               get(login, f"/callback?code=1{STATE}", Origin="https://evil.example"),
+               get(login, f"/callback?code=1{STATE}", Sec_Fetch_Mode="no-cors")]
+        assert [b[0] for b in bad] == [403, 403, 405, 404, 404, 421, 403, 403]
+        assert not Login.seen and not any("script" in b[1] for b in bad)
+        idle = socket.create_connection(("127.0.0.1", login))  # of a browser, in advance
+        status, text, headers = get(login, f"/callback?code=1{STATE}", Cookie="secret=1",
+                                    Authorization="Basic secret", X_Other="secret")
+        idle.close()
+        assert status == 200 and "received the login" in text
+        assert "Set-Cookie" not in headers and headers["Cache-Control"] == "no-store"
+        t.wait_for("Passed the callback into the sandbox 'demo'")
+        assert t.wait_end() == 0
+    paths = [path for path, _ in Login.seen]
+    assert paths == [f"/callback?code=1{STATE}", "/success"]
+    assert "secret" not in json.dumps(Login.seen)
+    assert {h["host"] for _, h in Login.seen} == {f"localhost:{login}"}
+    assert get(login, f"/callback?code=1{STATE}") is None  # closed
+    assert browser()[-1].startswith("https://login.example/authorize?")
+
+
+def test_a_port_in_use_opens_nothing(held, login, browser):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", login))
+        other.listen()
+        out, status = on_terminal(held.inst, ["open", "K7QD"], b"y\n")
+    assert status == 1 and f"127.0.0.1:{login}" in out and "ss -tlnp" in out
+    assert not browser() and not held.answers() and len(held.listed("demo")) == 1
+
+
+def test_ctrl_c_closes_the_port(held, login, browser):
+    with answered(held.inst) as t:
+        t.wait_for("Waiting for the browser")
+        t.key("C-c")
+        assert t.wait_end() == 130
+    assert get(login, f"/callback?code=1{STATE}") is None and not Login.seen

@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import host
@@ -643,3 +644,81 @@ print([say(d) for d in (b"", b"\\0", b"https://a.example/\\n", b"h" * 60000, byt
 END""", user="root")
     assert out.strip() == str([b"-"] * 5), out
     assert [h for h in links(env) if h["state"] == "open"] == []
+
+
+# An OAuth client as agents have one: listens, opens the link, waits for the callback, and ends
+# when the page after it was fetched.
+CLIENT = """
+import http.server, subprocess, sys
+class Login(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        first = self.path.startswith("/auth/callback?")
+        print("GET", self.path, sorted(k.lower() for k in self.headers), flush=True)
+        self.send_response(302 if first else 200)
+        if first:
+            self.send_header("Location", "http://localhost:%d/success" % self.server.server_port)
+        self.end_headers()
+        self.server.ended = not first
+    def log_message(self, *args):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 14550), Login)
+server.ended = False
+subprocess.run(["xdg-open", "https://login.example/oauth/authorize?client_id=x&redirect_uri="
+                "http%3A%2F%2Flocalhost%3A14550%2Fauth%2Fcallback&state=s1"], check=True)
+while not server.ended:
+    server.handle_request()
+print("logged in", flush=True)
+"""
+
+
+def test_the_callback_of_a_login_reaches_its_program(linked, env, browser):
+    client = subprocess.Popen(["sbx", "exec", "-i", linked.name, "python3", "-"], env=env.env,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    client.stdin.write(CLIENT)
+    client.stdin.close()
+    until(lambda: [link for link in links(env) if "14550" in link["effects"][0]], START_INSIDE)
+    link, = [link for link in links(env) if "14550" in link["effects"][0]]
+    with Terminal(env, "sbx", "open", link["id"]) as t:
+        t.wait_for("127.0.0.1:14550/auth/callback is passed into the sandbox", 60)
+        t.line("y")
+        t.wait_for("Waiting for the browser", 60)
+        base = "http://localhost:14550/auth/callback?code=c1"
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(base + "&state=s2", timeout=60)
+        request = urllib.request.Request(base + "&state=s1", headers={"Cookie": "a=b"})
+        page = urllib.request.urlopen(request, timeout=SECONDS).read().decode()
+        assert "received the login" in page
+        t.wait_for("Passed the callback", 60)
+        assert t.wait_end(60) == 0
+    out = client.stdout.read()
+    assert client.wait(START_INSIDE) == 0
+    assert out.splitlines() == [
+        "GET /auth/callback?code=c1&state=s1 ['accept', 'connection', 'host']",
+        "GET /success ['accept', 'connection', 'host']", "logged in"], out
+    assert browser()[0].startswith("https://login.example/oauth/")
+
+
+SPEAKS = """
+import socket
+s = socket.create_server(("127.0.0.1", 7321))
+open("/tmp/speaks", "w").close()
+while True:
+    s.accept()[0].sendall(b"reached")
+"""
+
+
+def test_no_other_port_of_the_guest_is_reached_by_a_callback(linked, env):
+    """The call of the API, without a link that the user has opened."""
+    linked.guest(f"nohup python3 -c '{SPEAKS}' >/dev/null 2>&1 &", user="agent")
+    until(lambda: not linked.fails("test -e /tmp/speaks"), START_INSIDE)
+    for port in 7321, 14551:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(env.env["XDG_RUNTIME_DIR"] + "/sbx/sbxd.sock")
+            s.settimeout(60)
+            s.sendall(f"POST /v1/sandboxes/{linked.name}/exec?callback={port} HTTP/1.1\r\n"
+                      "Host: sbxd\r\nConnection: Upgrade\r\nUpgrade: sbx-stream\r\n"
+                      "\r\n".encode())
+            said = b""
+            while part := s.recv(4096):
+                said += part
+        assert b"no such stream" in said and b"reached" not in said, said

@@ -10,7 +10,7 @@ queried. MODE floods, MODE empty: the response to that query has no end. MODE ma
 the machine, with memory and a file of its template open, as qemu has them. MODE idle: it is
 suspended when it is stopped, and cannot resume. HOLDS is a list of requests that
 wait for approval, as JSON; answers are written to the file answers. SESSIONS is a list of [NAME,
-FLAGS, STATUS]."""
+FLAGS, STATUS]. PORT plays the ports of the guest for callbacks."""
 import array
 import errno
 import fcntl
@@ -324,6 +324,20 @@ class Keeper:
                 self.held(place)
         self.say(DONE, ident, struct.pack("<i", code) + text("no" if code else ""))
 
+    def tcp(self, sock, path):
+        """A port of the guest: PORT is the one of this machine that plays it."""
+        with open(self.sandbox + "/dialed", "a") as f:
+            print(path, file=f)
+        try:
+            guest = socket.create_connection(("127.0.0.1", int(self.env["PORT"])), 60)
+        except OSError:
+            sock.close()
+            return
+        with sock, guest:
+            guest.sendall(sock.recv(65536))
+            while data := guest.recv(65536):
+                sock.sendall(data)
+
     def hello(self):
         self.say(HELLO, 0,
                  text(open(os.path.join(os.environ["SBX_LIBEXEC"], "version")).read())
@@ -364,7 +378,11 @@ class Keeper:
             elif kind == STREAM:
                 sock = socket.socket(fileno=fds[0])
                 sock.setblocking(True)
+                path = Reader(data[12:]).str().decode()
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
+                if path.startswith("/tcp/"):
+                    threading.Thread(target=self.tcp, args=(sock, path), daemon=True).start()
+                    continue
                 threading.Thread(target=Exec(sock, self.env.get("MODE", ""), self.env).run,
                                  daemon=True).start()
             elif kind == RELOAD:

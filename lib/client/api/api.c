@@ -365,14 +365,28 @@ int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t *
 	return fd < 0 ? fd : call_on(fd, &call, ret_answer, p);
 }
 
-int api_stream(const char *ref, unsigned timeout_ms, struct problem *p)
+static int upgrade_call(const char *path, unsigned timeout_ms, struct problem *p)
 {
-	AUTO_FREE char *quoted = api_quote(ref);
-	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s/exec", quoted);
 	struct call call = {
 		.method = "UPGRADE", .path = path, .pass_fd = -1, .timeout_ms = timeout_ms};
 	AUTO_CLOSE int fd = daemon_connect(p);
 	int r = fd < 0 ? fd : call_on(fd, &call, NULL, p);
 
 	return r < 0 ? r : TAKE_FD(fd);
+}
+
+int api_stream(const char *ref, unsigned timeout_ms, struct problem *p)
+{
+	AUTO_FREE char *quoted = api_quote(ref);
+	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s/exec", quoted);
+
+	return upgrade_call(path, timeout_ms, p);
+}
+
+int api_callback(const char *ref, unsigned port, unsigned timeout_ms, struct problem *p)
+{
+	AUTO_FREE char *quoted = api_quote(ref);
+	AUTO_FREE char *path = xasprintf("/v1/sandboxes/%s/exec?callback=%u", quoted, port);
+
+	return upgrade_call(path, timeout_ms, p);
 }

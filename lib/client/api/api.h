@@ -47,6 +47,8 @@ int api_peek(const char *method, const char *path, unsigned timeout_ms, json_t *
 	struct problem *p) MUST_CHECK;
 /* Gives the connected fd after 101, at the first byte of the stream. */
 int api_stream(const char *ref, unsigned timeout_ms, struct problem *p) MUST_CHECK;
+/* The same for a port of the guest that an opened link names in its redirect_uri. */
+int api_callback(const char *ref, unsigned port, unsigned timeout_ms, struct problem *p) MUST_CHECK;
 
 /* Members with a default for what is missing or of another type. */
 const char *api_str(const json_t *o, const char *key);

@@ -158,3 +158,129 @@ bool url_has_punycode(const struct url *u)
 {
 	return str_starts(u->host.name, "xn--") || strstr(u->host.name, ".xn--");
 }
+
+/* ---- the callback ---- */
+
+struct slice url_query(const struct url *u)
+{
+	const char *from = u->text + u->path, *end = from + strcspn(from, "#");
+	const char *mark = memchr(from, '?', (size_t)(end - from));
+
+	return mark ? slice_of(mark + 1, (size_t)(end - mark - 1)) : slice_of(from, 0);
+}
+
+/* The next NAME=VALUE of a query. */
+static struct slice next_pair(struct slice *query)
+{
+	const uint8_t *end = memchr(query->p, '&', query->n);
+	struct slice pair = slice_take(query, end ? (size_t)(end - query->p) : query->n);
+
+	if (query->n)
+		(void)slice_take(query, 1);
+	return pair;
+}
+
+/* Without the %XX. -EINVAL if it has a byte that is not printable ASCII. */
+static int decode_value(struct slice s, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.n; i++, n++) {
+		int c = s.p[i];
+
+		if (c == '%' && s.n - i >= 3) {
+			c = hex_digit(s.p[i + 1]) << 4 | hex_digit(s.p[i + 2]);
+			i += 2;
+		}
+		if (c < ' ' || c > '~' || n + 1 >= size)
+			return -EINVAL;
+		buf[n] = (char)c;
+	}
+	buf[n] = '\0';
+	return 0;
+}
+
+int url_field(struct slice query, const char *name, char *buf, size_t size)
+{
+	size_t found = 0, n = strlen(name);
+	int r = 0;
+
+	while (query.n && r == 0) {
+		struct slice pair = next_pair(&query);
+
+		if (pair.n <= n || memcmp(pair.p, name, n) != 0 || pair.p[n] != '=')
+			continue;
+		r = found++ ? -ENOTUNIQ
+			    : decode_value(slice_of(pair.p + n + 1, pair.n - n - 1), buf, size);
+	}
+	return r < 0 ? r : (int)found;
+}
+
+/* A path that no program reads in two ways: no empty part, no dots alone, no query. */
+static bool is_plain_path(const char *path)
+{
+	size_t part = 0, dots = 0;
+
+	for (const char *c = path + 1; *path == '/'; c++) {
+		if (*c && *c != '/') {
+			if (!strchr("-._~", *c) && !(*c >= '0' && *c <= '9') &&
+				!(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
+				return false;
+			part++;
+			dots += *c == '.';
+			continue;
+		}
+		if ((part > 0 && part == dots) || (*c && part == 0))
+			return false;
+		if (!*c)
+			return true;
+		part = dots = 0;
+	}
+	return false;
+}
+
+static int read_callback(const char *uri, struct url_callback *ret, struct err *err)
+{
+	static const char *const begins[] = {"http://localhost:", "http://127.0.0.1:"};
+	const char *rest = NULL;
+	size_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+		if (str_starts(uri, begins[i]))
+			rest = uri + strlen(begins[i]);
+	if (!rest)
+		return err_set(err, -EINVAL,
+			"the redirect_uri is not http://localhost:PORT/ or http://127.0.0.1:PORT/");
+	n = strcspn(rest, "/?#");
+	if (host_parse_port(slice_of(rest, n), &ret->port) < 0)
+		return err_set(err, -EINVAL, "the redirect_uri has no valid port");
+	if (ret->port < URL_MIN_PORT)
+		return err_set(err, -EINVAL, "the redirect_uri has a port below %d", URL_MIN_PORT);
+	if (!is_plain_path(rest[n] ? rest + n : "/") ||
+		str_copy(ret->path, sizeof(ret->path), rest[n] ? rest + n : "/") < 0)
+		return err_set(err, -EINVAL, "the redirect_uri has no plain path");
+	return 0;
+}
+
+/* Another server receives the browser: nothing to do here. */
+static bool is_elsewhere(const char *uri)
+{
+	struct url u;
+
+	return url_parse(slice_from_str(uri), &u, NULL) == 0 || !strchr(uri, '/');
+}
+
+int url_callback(const struct url *u, struct url_callback *ret, struct err *err)
+{
+	char uri[URL_MAX + 1];
+	int r = url_field(url_query(u), "redirect_uri", uri, sizeof(uri));
+
+	if (r == -ENOTUNIQ)
+		return err_set(err, -EINVAL, "the link has more than one redirect_uri");
+	if (r < 0)
+		return err_set(err, -EINVAL, "the redirect_uri is not a plain URL");
+	if (r == 0 || is_elsewhere(uri))
+		return 0;
+	r = read_callback(uri, ret, err);
+	return r < 0 ? r : 1;
+}

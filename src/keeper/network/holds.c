@@ -343,6 +343,33 @@ void holds_take_link(struct keeper *k, const struct edge_ask *ask, struct edge_v
 	}
 }
 
+/* The oldest one is replaced. */
+static void add_callback(struct keeper *k, const struct hold *h)
+{
+	struct callback *at = k->holds->callbacks;
+	struct url_callback cb;
+	struct url url;
+
+	if (url_parse(slice_from_str(h->text.effects), &url, NULL) < 0 ||
+		url_callback(&url, &cb, NULL) != 1)
+		return;
+	for (size_t i = 1; i < HOLD_MAX_LINKS; i++)
+		if (k->holds->callbacks[i].until_ms < at->until_ms)
+			at = &k->holds->callbacks[i];
+	*at = (struct callback){cb.port, HOLDS_CALLBACK_CONNS, clock_mono_ms() + HOLDS_CALLBACK_MS};
+}
+
+bool holds_use_callback(struct keeper *k, uint16_t port)
+{
+	for (struct callback *c = k->holds->callbacks; c < k->holds->callbacks + HOLD_MAX_LINKS;
+		c++)
+		if (c->port == port && c->n_left && clock_mono_ms() < c->until_ms) {
+			c->n_left--;
+			return true;
+		}
+	return false;
+}
+
 void holds_arm(struct keeper *k)
 {
 	set_timer(k);
@@ -406,6 +433,8 @@ static int take_reply(struct keeper *k, const struct hold_reply *reply)
 	if (r < 0)
 		return r;
 	r = record_hold(k, h, hold_choice_name(reply->choice), NULL, reply);
+	if (r == 0 && reply->choice == HOLD_CHOICE_OPEN)
+		add_callback(k, h);
 	if (r < 0 || reply->choice == HOLD_CHOICE_OPEN)
 		hold_close(h);
 	push_hold(k, h);

@@ -26,10 +26,20 @@
 #include "src/keeper/link/link.h"
 
 #define HOLDS_SEND_MS 20
+#define HOLDS_CALLBACK_MS (10 * 60 * 1000)
+#define HOLDS_CALLBACK_CONNS 4 /* the request of the browser, and redirections of the guest */
 
 struct keeper;
 
+/* A port of the guest that an opened link named in its redirect_uri. */
+struct callback {
+	uint16_t port;
+	unsigned n_left; /* connections */
+	uint64_t until_ms;
+};
+
 struct keeper_holds {
+	struct callback callbacks[HOLD_MAX_LINKS];
 	struct holds table;
 	uint64_t unsent[KEEPER_MAX_LINKS]; /* a bit for each place of the table */
 	struct loop_timer timer, send_timer;
@@ -49,6 +59,9 @@ enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
 	const struct edge_ask *ask, uint64_t since_ms, struct edge_verdict *ret);
 /* A URL that the user is asked to open. *ret: whether it is shown, and a sentence for the guest. */
 void holds_take_link(struct keeper *k, const struct edge_ask *ask, struct edge_verdict *ret);
+/* Whether sbx may connect to this port of the guest now, for the callback of an opened link. Counts
+ * the connection. */
+bool holds_use_callback(struct keeper *k, uint16_t port);
 /* An ask began to wait; or could not, because too many do: then *ret is its VERDICT. */
 void holds_arm(struct keeper *k);
 void holds_refuse_crowd(struct keeper *k, const struct hold_text *what, const struct edge_ask *ask,

@@ -587,6 +587,37 @@ static void a_guest_cannot_flood_the_user(void **state)
 	assert_non_null(strstr(rig_verdict.reason, "last hour"));
 }
 
+static bool may_connect(uint16_t port)
+{
+	return holds_use_callback(&rig_k, port);
+}
+
+static void the_port_of_an_opened_link_is_open_for_a_while(void **state)
+{
+	assert_true(ask_link(1, URL "&redirect_uri=http://localhost:54545/callback"));
+	must_be_held();
+	assert_false(may_connect(54545));
+	assert_int_equal(answer(HOLD_CHOICE_OPEN), 0);
+	assert_false(may_connect(54546));
+	for (int i = 0; i < HOLDS_CALLBACK_CONNS; i++)
+		assert_true(may_connect(54545));
+	assert_false(may_connect(54545));
+	assert_true(ask_link(2, URL "&redirect_uri=http://localhost:54545/callback"));
+	must_be_held();
+	assert_int_equal(answer(HOLD_CHOICE_OPEN), 0);
+	late_ms += HOLDS_CALLBACK_MS;
+	assert_false(may_connect(54545));
+}
+
+static void a_refused_link_opens_no_port(void **state)
+{
+	assert_true(ask_link(1, URL "&redirect_uri=http://localhost:54545/callback"));
+	must_be_held();
+	assert_int_equal(answer(HOLD_CHOICE_NO), 0);
+	assert_false(may_connect(54545));
+	assert_false(may_connect(0));
+}
+
 /* sbx-edge may be compromised: the keeper parses the link again. */
 static void a_hostile_edge_shows_no_other_link(void **state)
 {
@@ -648,6 +679,8 @@ int main(void)
 		HOLD_TEST(only_open_is_a_yes),
 		HOLD_TEST(a_refused_link_is_not_shown_again),
 		HOLD_TEST(a_guest_cannot_flood_the_user),
+		HOLD_TEST(the_port_of_an_opened_link_is_open_for_a_while),
+		HOLD_TEST(a_refused_link_opens_no_port),
 		HOLD_TEST(a_hostile_edge_shows_no_other_link),
 		HOLD_TEST(a_link_without_a_url_kills_edge),
 		HOLD_TEST(a_link_that_is_not_printable_kills_edge),

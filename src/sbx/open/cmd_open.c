@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "browser.h"
+#include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 #include "lib/client/api/api.h"
 #include "lib/client/cli/form.h"
@@ -101,25 +102,54 @@ static bool start_browser(const struct link *l, const struct browser *b)
 	return r == 0;
 }
 
+/* Prints the link if no browser can be started. */
+static void show_link(const struct opts *o, const struct link *l)
+{
+	CLEANUP(browser_done) struct browser b = {0};
+
+	if (!opts_has(o, "print") &&
+		browser_choose(&b, getenv("BROWSER"), browser_has_display(), l->url.text) &&
+		start_browser(l, &b))
+		return;
+	ui_note("Open this link in a browser:");
+	printf("%s\n", l->url.text);
+	(void)fflush(stdout);
+}
+
+static int receive_callback(const struct link *l, int listener)
+{
+	struct problem p = {0};
+	int r;
+
+	ui_note("Waiting for the browser at http://localhost:%u, for 10 minutes (Ctrl-C to stop)",
+		l->callback.at.port);
+	r = callback_wait(&l->callback, listener, api_str(l->hold, "sandbox"), &p);
+	if (r < 0)
+		return ui_problem(&p, r);
+	ui_done("Passed the callback into the sandbox '%s'", api_str(l->hold, "sandbox"));
+	return EXIT_OK;
+}
+
 /* The user has said yes. */
 static int open_link(const struct opts *o, const struct link *l)
 {
-	CLEANUP(browser_done) struct browser b = {0};
-	bool has = browser_choose(&b, getenv("BROWSER"), browser_has_display(), l->url.text) &&
-		   !opts_has(o, "print");
+	AUTO_CLOSE int listener = -1;
 	struct problem p = {0};
 	int r = link_check_address(l, &p.err);
 
 	if (r < 0)
 		return ui_problem(&p, problem_hint(&p, r, "sbx refuse %s", api_str(l->hold, "id")));
+	if (l->has_callback) {
+		listener = callback_listen(&l->callback, &p.err);
+		if (listener < 0)
+			return ui_problem(&p, problem_hint(&p, listener, "ss -tlnp 'sport = %u'",
+						      l->callback.at.port));
+	}
 	r = send_answer(l, "open", &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	if (has && start_browser(l, &b))
-		return EXIT_OK;
-	ui_note("Open this link in a browser:");
-	printf("%s\n", l->url.text);
-	return EXIT_OK;
+	show_link(o, l);
+	return l->has_callback ? receive_callback(l, TAKE_FD(listener)) : EXIT_OK;
 }
 
 static int refuse_link(const struct link *l)

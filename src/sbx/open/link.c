@@ -27,7 +27,10 @@ int link_read(const json_t *hold, struct link *ret, struct problem *p)
 	r = url_parse(slice_from_str(text ? text : ""), &ret->url, &p->err);
 	if (r == 0 && (json_array_size(lines) != 1 || strcmp(text, ret->url.text) != 0))
 		r = err_set(&p->err, -EINVAL, "the link has more than one form");
-	return r < 0 ? err_wrap(&p->err, r, "invalid link %s", api_str(hold, "id")) : 0;
+	if (r < 0)
+		return err_wrap(&p->err, r, "invalid link %s", api_str(hold, "id"));
+	ret->has_callback = callback_of(&ret->url, &ret->callback, &ret->no_callback) == 1;
+	return 0;
 }
 
 static char *target_of(const struct link *l)
@@ -62,6 +65,19 @@ static void print_policy(FILE *f, const struct link *l)
 		l->policy ? target : "");
 }
 
+static void print_callback(FILE *f, const struct link *l)
+{
+	const struct url_callback *at = &l->callback.at;
+
+	if (l->has_callback)
+		(void)fprintf(f,
+			"callback  one request of the browser to http://127.0.0.1:%u%s is passed into "
+			"the sandbox\n",
+			at->port, at->path);
+	else if (l->no_callback.text[0])
+		(void)fprintf(f, "callback  not received: %s\n", l->no_callback.text);
+}
+
 void link_print(FILE *f, const struct link *l)
 {
 	char left[32];
@@ -76,6 +92,7 @@ void link_print(FILE *f, const struct link *l)
 	if (!l->url.tls)
 		(void)fprintf(f, "          the connection is not encrypted (http)\n");
 	print_policy(f, l);
+	print_callback(f, l);
 	(void)fprintf(f, "digest    %s\n", api_str(l->hold, "digest"));
 }
 
@@ -89,6 +106,10 @@ json_t *link_to_json(const struct link *l)
 	json_object_set_new(o, "punycode", json_boolean(url_has_punycode(&l->url)));
 	json_object_set_new(o, "policy_allows",
 		l->policy ? json_boolean(l->policy == LINK_ALLOWED) : json_null());
+	json_object_set_new(o, "callback",
+		l->has_callback ? json_pack("{s:i,s:s}", "port", l->callback.at.port, "path",
+					  l->callback.at.path)
+				: json_null());
 	return o;
 }
 

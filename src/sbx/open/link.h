@@ -3,7 +3,7 @@
  * link - a link that waits for the user: its text, and what the user should know before opening it.
  *
  * How      link_read takes the hold of sbxd (GET /v1/holds/ID) and adds what the policy says about
- *          the host. link_print prints all of it: nothing of the URL is cut.
+ *          the host, and the callback. link_print prints all of it: nothing of the URL is cut.
  * Trust    The URL is from a guest. url_parse accepts only printable ASCII and one form.
  * Never    Opens anything.
  * See      link_test.c
@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include "lib/client/cli/ui.h"
-#include "lib/rules/url/url.h"
+#include "callback.h"
 
 enum link_policy { LINK_UNKNOWN, LINK_ALLOWED, LINK_DENIED };
 
@@ -21,6 +21,9 @@ struct link {
 	const json_t *hold;
 	struct url url;
 	enum link_policy policy;
+	bool has_callback;
+	struct callback callback;
+	struct err no_callback; /* why a redirect_uri is not received; "": there is none */
 };
 
 /* -EINVAL if the hold is not a link. */

@@ -324,8 +324,11 @@ static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 {
 	char head[API_HTTP_HEAD_ROOM];
 	size_t n = api_http_put_upgrade(head);
+	char path[KEEPER_MAX_PATH] = "/exec";
 	int r;
 
+	if (c->later.number)
+		(void)snprintf(path, sizeof(path), "/tcp/%u", (unsigned)c->later.number);
 	if (has_early_bytes(c)) {
 		c->http.keep = false;
 		api_refuse(d, c, 400, "bad-request", "data received before the 101 response");
@@ -337,7 +340,7 @@ static void hand_over(struct sbxd *d, struct conn *c, struct keeper *k)
 		return;
 	}
 	c->ask_id = keeper_next_ask(d);
-	r = keeper_ask_stream(k->sock, c->ask_id, "/exec", c->fd);
+	r = keeper_ask_stream(k->sock, c->ask_id, path, c->fd);
 	if (r < 0) {
 		send_exec_error(c->fd, "sbx-keeper is not responding");
 		conn_close(d, c);
@@ -391,6 +394,7 @@ static void with_running(struct sbxd *d, struct conn *c, const char *ref, conn_w
 
 void api_exec(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
+	c->later.number = req->callback;
 	with_running(d, c, req->ref, wait_exec);
 }
 

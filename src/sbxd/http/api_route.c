@@ -178,6 +178,7 @@ static int take_total(
 
 static const struct query queries[] = {
 	{.call = API_GET, .key = "wait", .take = take_wait},
+	{API_EXEC, "callback", take_number, AT(callback), PORT},
 	{API_DELETE, "force", take_flag, AT(force), 0, 0, NULL},
 	{API_POLICY_GET, "from", take_number, AT(from), 0, UINT32_MAX, "the number of a rule"},
 	{API_POLICY_GET, "text", take_flag, AT(text), 0, 0, NULL},

@@ -69,10 +69,11 @@ enum api_call {
 
 struct api_request {
 	enum api_call call;
-	const char *ref;  /* NULL: the call has none */
-	uint64_t wait_ms; /* GET */
-	bool force;	  /* DELETE */
-	uint64_t total;	  /* GUARD_DONE: the rows that the client has seen */
+	const char *ref;   /* NULL: the call has none */
+	uint64_t wait_ms;  /* GET */
+	bool force;	   /* DELETE */
+	uint64_t callback; /* EXEC: instead of a program, this port of the guest; 0: none */
+	uint64_t total;	   /* GUARD_DONE: the rows that the client has seen */
 	bool has_total;
 
 	/* of the policy */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which links are refused, and what is left of the others. */
+/* Which links are refused, and what is left of the others; which callbacks are received. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,6 +148,99 @@ static void long_links_are_refused_whole(void **state)
 	must_refuse(text, "4000"); /* a '/' is added */
 }
 
+/* ---- callbacks ---- */
+
+static struct url_callback cb;
+
+static int callback(const char *query)
+{
+	AUTO_FREE char *text = xasprintf("https://a.example/authorize?%s", query);
+
+	err.text[0] = '\0';
+	assert_int_equal(url_parse(slice_from_str(text), &url, &err), 0);
+	return url_callback(&url, &cb, &err);
+}
+
+static void must_call(const char *query, uint16_t port, const char *path)
+{
+	if (callback(query) != 1)
+		fail_msg("%s: %s", query, err.text);
+	assert_int_equal(cb.port, port);
+	assert_string_equal(cb.path, path);
+}
+
+static void must_not_call(const char *uri, const char *why)
+{
+	AUTO_FREE char *query = xasprintf("a=b&redirect_uri=%s", uri);
+
+	if (callback(query) >= 0)
+		fail_msg("accepted: %s", uri);
+	if (!strstr(err.text, why))
+		fail_msg("%s: %s", uri, err.text);
+}
+
+static void a_callback_is_received_on_the_loopback(void **state)
+{
+	must_call("redirect_uri=http%3A%2F%2Flocalhost%3A54545%2Fcallback", 54545, "/callback");
+	must_call("x=1&redirect_uri=http://127.0.0.1:1455/auth/callback&y", 1455, "/auth/callback");
+	must_call("redirect_uri=http%3a%2f%2flocalhost%3a1024", 1024, "/");
+	must_call("redirect_uri=http%3a%2f%2flocalhost%3a8085/oauth2callback/", 8085,
+		"/oauth2callback/");
+}
+
+static void other_links_have_none(void **state)
+{
+	assert_int_equal(callback("a=b"), 0);
+	assert_int_equal(callback("xredirect_uri=http://localhost:2000/"), 0);
+	assert_int_equal(callback("redirect_uri=https%3A%2F%2Fb.example%2Fx"), 0);
+	assert_int_equal(callback("redirect_uri=urn:ietf:wg:oauth:2.0:oob"), 0);
+	assert_int_equal(callback("a=b#redirect_uri=http://localhost:2000/"), 0);
+	assert_int_equal(callback(""), 0);
+}
+
+static void callbacks_that_are_refused(void **state)
+{
+	static const struct {
+		const char *uri, *why;
+	} rows[] = {
+		{"http://"
+		 "192.168.1.1:8080/",
+			"not http://localhost"},
+		{"http://[::1]:8080/", "not http://localhost"},
+		{"http://127.0.0.2:8080/", "not http://localhost"},
+		{"http://"
+		 "localhost.:8080/",
+			"not http://localhost"},
+		{"http://localhost@b.example:8080/", "not http://localhost"},
+		{"http://a:b@localhost:8080/", "not http://localhost"},
+		{"https://localhost:8080/", "not http://localhost"},
+		{"file://localhost:8080/", "not http://localhost"},
+		{"http://localhost/", "not http://localhost"},
+		{"http://localhost:/", "no valid port"},
+		{"http://localhost:0/", "no valid port"},
+		{"http://localhost:65536/", "no valid port"},
+		{"http://localhost:080/", "no valid port"},
+		{"http://localhost:80@b.example/", "no valid port"},
+		{"http://localhost:80/", "below 1024"},
+		{"http://localhost:1023/x", "below 1024"},
+		{"http://localhost:2000/../x", "plain path"},
+		{"http://localhost:2000/a/..", "plain path"},
+		{"http://localhost:2000/a/./b", "plain path"},
+		{"http://localhost:2000//a", "plain path"},
+		{"http://localhost:2000/a?x=y", "plain path"},
+		{"http://localhost:2000/a%3Fx", "plain path"},
+		{"http://localhost:2000/a%23x", "plain path"},
+		{"http://localhost:2000/a%20b", "plain path"},
+		{"http://localhost:2000/%252e%252e/x", "plain path"},
+		{"http://localhost:2000/a%0d%0aX:y", "plain URL"},
+		{"http://localhost:2000/a%00", "plain URL"},
+		{"http://localhost:2000/a&redirect_uri=http://localhost:2000/b", "more than one"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		must_not_call(rows[i].uri, rows[i].why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -157,6 +250,9 @@ int main(void)
 		cmocka_unit_test(hosts_that_mislead),
 		cmocka_unit_test(no_local_hosts),
 		cmocka_unit_test(long_links_are_refused_whole),
+		cmocka_unit_test(a_callback_is_received_on_the_loopback),
+		cmocka_unit_test(other_links_have_none),
+		cmocka_unit_test(callbacks_that_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
