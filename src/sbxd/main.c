@@ -29,6 +29,7 @@
 
 /* Less than LISTEN_LOCK_MS: the next sbxd may be waiting already. */
 #define SBXD_DRAIN_MS 2000
+#define SBXD_MANAGED_MS 5000
 
 static struct {
 	struct conns conns;
@@ -152,6 +153,21 @@ static void seal_process(void)
 		die("%s", err_text(&err, r));
 }
 
+/* root can change the managed policy at any time: running sandboxes get it soon. */
+static void look_managed(struct sbxd *d)
+{
+	static struct loop_timer timer;
+	static uint64_t applied;
+
+	/* A call may have read it before. */
+	rulebook_look_managed(d->rulebook);
+	if (d->rulebook->n_managed != applied)
+		(void)reload_start(d, NULL);
+	applied = d->rulebook->n_managed;
+	loop_timer_set(&d->loop, &timer, clock_mono_ms() + SBXD_MANAGED_MS,
+		(struct loop_key){.kind = SBXD_EV_MANAGED_TIMER});
+}
+
 static void open_signals(struct sbxd *d)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGUSR1};
@@ -221,6 +237,7 @@ static void set_up(struct sbxd *d)
 	watch_fd(d, d->listen_fd, SBXD_EV_LISTEN);
 	pool_look(d);
 	keep_look(d);
+	look_managed(d);
 }
 
 static void on_signal(struct sbxd *d)
@@ -282,6 +299,7 @@ static const struct {
 	[SBXD_EV_DRAIN_TIMER] = {on_drain_timer},
 	[SBXD_EV_WAKE] = {.run_event = wakes_on_event},
 	[SBXD_EV_WAKE_TIMER] = {wakes_on_timer},
+	[SBXD_EV_MANAGED_TIMER] = {look_managed},
 };
 static_assert(ARRAY_LEN(event_table) == SBXD_N_EVENTS, "every event has a row");
 

@@ -253,7 +253,8 @@ def test_check_names_the_rule_or_its_absence_and_the_command(inst):
     assert p.stdout.startswith(
         "Allowed: github.com:443\n") and "preset:balanced" in p.stdout and p.stderr == ""
     p = inst.sbx("policy", "check", "network", "blocked.example:8080", "--sandbox", "demo", check=1)
-    assert p.stdout == "Denied: blocked.example:8080\n  detail: no rule allows it\n"
+    file = f"  file:   {policy_file(inst)}\n"
+    assert p.stdout == "Denied: blocked.example:8080\n  detail: no rule allows it\n" + file
     command = re.search(r"try: sbx (.*)", p.stderr)[1]
     assert command == "policy allow network blocked.example:8080 --sandbox demo"
     inst.sbx(*command.split(), check=0)
@@ -261,7 +262,8 @@ def test_check_names_the_rule_or_its_absence_and_the_command(inst):
                    "demo") and not allowed(inst, "blocked.example:8080")
     p = inst.sbx("policy", "check", "network", "169.254.169.254:80", check=1)
     assert p.stdout.endswith(
-        "  detail: 169.254.169.254 is a cloud metadata address, which only a rule for this address or its network can allow\n")
+        "  detail: 169.254.169.254 is a cloud metadata address, which only a rule for this address or its network can allow\n"
+        + file)
     inst.sbx("policy", "deny", "network", "gitlab.com", check=0)
     p = inst.sbx("policy", "check", "network", "gitlab.com", check=1)
     assert "deny network gitlab.com" in p.stdout and "policy rm network --id" in p.stderr

@@ -12,6 +12,12 @@
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
+void policy_file_managed(struct managed *ret)
+{
+	*ret = (struct managed){0};
+	(void)managed_refresh(ret);
+}
+
 int policy_file_load(struct rules *ret, struct problem *p)
 {
 	AUTO_FREE char *path = paths_get(PATHS_STATE, "policy"), *text = NULL;

@@ -10,9 +10,11 @@
  */
 #pragma once
 
-#include "lib/rules/policy/rules.h"
+#include "lib/rules/managed/managed.h"
 #include "lib/client/cli/ui.h"
 
+/* The managed policy; its fault is not an error of the call. */
+void policy_file_managed(struct managed *ret);
 /* -ENOENT with a sentence and a hint when there is none; -EINVAL when it cannot be read. */
 int policy_file_load(struct rules *ret, struct problem *p) MUST_CHECK;
 /* Another file, or stdin for "-". The text is on the heap. */

@@ -95,7 +95,7 @@ int egress_ask_config(int sock, const struct egress_config *config)
 	return ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
 }
 
-const struct field egress_policy_fields[] = {FIELD_ONE(uint8_t, 0, 1), {0}};
+const struct field egress_policy_fields[] = {FIELD_ONE(uint8_t, 0, 2), {0}};
 
 int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table)
 {

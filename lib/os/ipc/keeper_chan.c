@@ -132,7 +132,7 @@ int keeper_ask_stop(int sock, uint32_t id, uint32_t timeout_ms)
 	return chan_send(sock, KEEPER_STOP, id, stop_fields, &timeout_ms, -1);
 }
 
-static const struct field policy_fields[] = {FIELD_ONE(uint8_t, 0, 1), {0}};
+static const struct field policy_fields[] = {FIELD_ONE(uint8_t, 0, 2), {0}};
 
 int keeper_send_policy(int sock, uint32_t id, uint8_t part, int table)
 {

@@ -214,16 +214,16 @@ static void explain_gate(const struct gate *g, const struct policy_op *op,
 	const struct policy_decision *d, struct judgement *j, struct edge_verdict *ret)
 {
 	j->allowed = d->allowed;
-	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT;
+	ret->no_rule_helps = d->why == POLICY_NO_POLICY || d->why == POLICY_FAULT || d->is_managed;
 	policy_explain(op, d, j->reason, sizeof(j->reason));
 	if (d->why == POLICY_RULE) {
 		name_rule(&d->rule, j, ret->rule);
 		place_rule(g, &d->rule, j);
 	}
 	/* The command that would allow it takes a rule away, and this one is every sandbox's. */
-	if (d->why == POLICY_RULE && !d->allowed && !d->rule.is_own)
+	if (d->why == POLICY_RULE && !d->allowed && !d->rule.is_own && !d->is_managed)
 		ret->sandbox[0] = '\0';
-	else if (d->why != POLICY_NO_RULE)
+	else if (d->why != POLICY_NO_RULE || d->is_managed)
 		(void)snprintf(
 			ret->reason, sizeof(ret->reason), "%.*s", EDGE_MAX_REASON - 1, j->reason);
 }

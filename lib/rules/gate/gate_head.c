@@ -124,11 +124,12 @@ static void put_command(const struct edge_ask *ask, const struct head_decision *
 		     !memchr(path.p, '*', path.n);
 	char port[8] = "";
 
-	if (d->push != HEAD_NO_PUSH && d->which == d->effects.at_git && !d->rule[0]) {
+	if (d->push != HEAD_NO_PUSH && d->which == d->effects.at_git && !d->rule[0] &&
+		!d->is_managed) {
 		put_git_command(&d->effects.v[d->which], sandbox, ret);
 		return;
 	}
-	if (d->rule[0] || !plain || d->effects.odd) {
+	if (d->rule[0] || !plain || d->effects.odd || d->is_managed) {
 		ret->no_rule_helps = true;
 		return;
 	}

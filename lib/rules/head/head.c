@@ -91,6 +91,7 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 
 	ret->answer = answers[out->verdict];
 	ret->which = out->has_effect ? out->description : 0;
+	ret->is_managed = out->by.is_managed;
 	if (out->by.why == POLICY_RULE) {
 		print_rule(&out->by.rule, ret->rule);
 		policy_print_where(&out->by.rule, ret->where);
@@ -98,7 +99,7 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 			(const char *)out->by.rule.id.p);
 	}
 	policy_explain_request(req, out, ret->reason, sizeof(ret->reason));
-	if (ret->answer == HEAD_DENIED &&
+	if (ret->answer == HEAD_DENIED && !ret->is_managed &&
 		policy_find_request_rule(policy, &req->op, service, true, &allows))
 		print_rule(&allows, ret->instead);
 }

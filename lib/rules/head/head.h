@@ -81,6 +81,7 @@ struct head_decision {
 	char id[HEAD_MAX_ID];	      /* its id, or "" */
 	char where[POLICY_MAX_WHERE]; /* policy_print_where, or "" */
 	char reason[HEAD_MAX_REASON];
+	bool is_managed; /* HEAD_DENIED by the managed policy: no rule of the user helps */
 	char instead[HEAD_MAX_RULE]; /* HEAD_DENIED: a rule that allows something there, or "" */
 };
 

@@ -14,6 +14,7 @@ struct scan {
 	const struct table *t; /* the part that is searched; NULL: none yet */
 	const struct policy_op *op;
 	void (*see)(struct scan *scan, const struct span *span, size_t n, bool may_allow);
+	const struct policy *whole; /* for `see`: p, or the policy that p is the managed one of */
 	struct policy_hit deny, allow;
 	bool has_port;
 	bool is_here;	 /* the name is this host's: patterns do not allow it */
@@ -383,7 +384,8 @@ static enum addr_class classify_policy(
 	return ADDR_OWN;
 }
 
-void policy_decide(const struct policy *p, const struct policy_op *op, struct policy_decision *ret)
+static void decide_alone(
+	const struct policy *p, const struct policy_op *op, struct policy_decision *ret)
 {
 	struct scan scan = {.p = p, .op = op, .see = weigh_policy};
 	enum addr_class class = ADDR_PUBLIC;
@@ -395,6 +397,23 @@ void policy_decide(const struct policy *p, const struct policy_op *op, struct po
 		class = classify_policy(op, &op->host->addr, &range);
 	scan_host(&scan, op->host, class == ADDR_PUBLIC ? NULL : &range);
 	conclude_policy(&scan, class == ADDR_PUBLIC ? NULL : &op->host->addr, class, ret);
+}
+
+/* Whether the managed policy, which has decided, denies it. */
+static bool is_limited(struct policy_decision *ret)
+{
+	ret->is_managed = ret->rule.is_managed = !ret->allowed;
+	return ret->is_managed;
+}
+
+void policy_decide(const struct policy *p, const struct policy_op *op, struct policy_decision *ret)
+{
+	if (p && p->managed) {
+		decide_alone(p->managed, op, ret);
+		if (is_limited(ret))
+			return;
+	}
+	decide_alone(p, op, ret);
 }
 
 /* A name of this host: of rules for addresses a deny counts, and the name's own rule allows nothing
@@ -410,7 +429,7 @@ static void decide_here(struct scan *scan, const struct addr *addr, enum addr_cl
 	conclude_policy(scan, addr, class, ret);
 }
 
-void policy_decide_address(const struct policy *p, const struct policy_op *op,
+static void decide_address_alone(const struct policy *p, const struct policy_op *op,
 	const struct addr *addr, struct policy_decision *ret)
 {
 	struct scan scan = {.p = p, .op = op, .see = weigh_policy};
@@ -433,6 +452,17 @@ void policy_decide_address(const struct policy *p, const struct policy_op *op,
 		conclude_policy(&scan, addr, class, ret);
 }
 
+void policy_decide_address(const struct policy *p, const struct policy_op *op,
+	const struct addr *addr, struct policy_decision *ret)
+{
+	if (p && p->managed) {
+		decide_address_alone(p->managed, op, addr, ret);
+		if (is_limited(ret))
+			return;
+	}
+	decide_address_alone(p, op, addr, ret);
+}
+
 /* What is allowed begins where a span begins or behind one. */
 static void try_ports(struct scan *scan, const struct span *span, size_t n, bool may_allow)
 {
@@ -443,18 +473,21 @@ static void try_ports(struct scan *scan, const struct span *span, size_t n, bool
 		op.port = (uint16_t)(i % 2 ? span[i / 2].hi + 1 : span[i / 2].lo);
 		if (op.port == 0)
 			continue;
-		policy_decide(scan->p, &op, &d);
+		policy_decide(scan->whole, &op, &d);
 		scan->has_port = d.allowed;
 	}
 }
 
 bool policy_has_port(const struct policy *p, const struct policy_op *op)
 {
-	struct scan scan = {.p = p, .op = op, .see = try_ports};
+	struct scan scan = {.p = p, .op = op, .see = try_ports, .whole = p};
 	struct policy_decision d;
 
 	if (!can_decide(p, &d))
 		return false;
 	scan_host(&scan, op->host, NULL);
+	scan.p = p->managed;
+	if (scan.p && !scan.has_port)
+		scan_host(&scan, op->host, NULL);
 	return scan.has_port && !scan.is_damaged;
 }

@@ -4,12 +4,13 @@
  *
  * How      A policy has two tables (table.h) that never change: the rules for all sandboxes, and
  *          the rules of this sandbox. policy_decide looks up an operation in both. Any deny wins,
- *          then any allow; the default is deny; the order of the rules has no meaning. Names of
- *          this host (host_is_here) are allowed only by a rule with exactly that name and a port.
- *          Names: one hash table of the literal ends of all patterns, searched once for each label
- *          of the host. Addresses: sorted networks, each with the one around it. Below each,
- *          disjoint ranges of ports with the longest-living deny and allow. A decision allocates
- *          nothing, and its steps do not grow with the number of rules.
+ *          then any allow; the default is deny; the order of the rules has no meaning. With a
+ *          managed policy, a third table, an operation is allowed only if both policies allow it.
+ *          Names of this host (host_is_here) are allowed only by a rule with exactly that name and
+ *          a port. Names: one hash table of the literal ends of all patterns, searched once for
+ *          each label of the host. Addresses: sorted networks, each with the one around it. Below
+ *          each, disjoint ranges of ports with the longest-living deny and allow. A decision
+ *          allocates nothing, and its steps do not grow with the number of rules.
  * Trust    Rules of the same user; hosts and ports of a guest, canonical (host.h). Keeper, egress
  *          and sbxd.
  * Owns     A struct policy owns its tables; what a decision points to lives as long as the policy.
@@ -25,10 +26,12 @@
 #define POLICY_MAX_GLOBS 128
 #define POLICY_MAX_EXPLAIN 1024
 #define POLICY_MAX_WHERE 65
+#define POLICY_MANAGED_FILE "/etc/sbx/policy"
 
 struct policy;
 
-enum policy_part { POLICY_ALL, POLICY_OWN, POLICY_N_PARTS };
+/* In the order in which they are sent: the last one completes the policy. */
+enum policy_part { POLICY_ALL, POLICY_MANAGED, POLICY_OWN, POLICY_N_PARTS };
 
 /* An operation. A further kind of rule adds its own fields to host and port. */
 struct policy_op {
@@ -55,13 +58,15 @@ struct policy_rule {
 	enum rule_effect effect;
 	enum rule_kind kind;
 	bool is_own;		    /* for this sandbox only */
-	uint32_t index;		    /* in the rules that were compiled */
+	bool is_managed;	    /* of the managed policy */
+	uint32_t index;		    /* in the rules that were compiled; is_managed: the line */
 	uint32_t group;		    /* as struct rule */
 	struct slice id, resources; /* without an id: empty */
 };
 
 struct policy_decision {
 	bool allowed;
+	bool is_managed; /* the managed policy denies it: no rule of the user changes that */
 	enum policy_why why;
 	struct policy_rule rule;    /* POLICY_RULE */
 	const char *fault;	    /* POLICY_FAULT */
@@ -87,8 +92,8 @@ void policy_decide_address(const struct policy *policy, const struct policy_op *
 /* Whether the host of op may be reached on any port: then its name has an address. */
 bool policy_has_port(const struct policy *policy, const struct policy_op *op);
 
-/* Where the rule of a decision is: "policy 3", the third rule of the user's policy. buf has
- * POLICY_MAX_WHERE bytes. */
+/* Where the rule of a decision is: "policy 3", the third rule of the user's policy, or FILE:LINE of
+ * the managed one. buf has POLICY_MAX_WHERE bytes. */
 void policy_print_where(const struct policy_rule *rule, char *buf);
 /* "action=net:connect:tcp, resource=net:domain:HOST:PORT" */
 void policy_print_op(const struct policy_op *op, char *buf, size_t size);

@@ -447,7 +447,7 @@ static void add_rules(struct build *b, const struct table_wish *wish)
 
 		list[i] = (struct table_rule){.until_ms = rule->until_ms,
 			.text = table_words_add(&b->words, id),
-			.index = wish->pick[i],
+			.index = wish->part == POLICY_MANAGED ? rule->line : wish->pick[i],
 			.group = (uint32_t)rule->group,
 			.n_id = (uint8_t)id.n,
 			.n_resources = (uint16_t)text.n,

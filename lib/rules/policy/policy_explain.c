@@ -19,13 +19,26 @@ void policy_print_op(const struct policy_op *op, char *buf, size_t size)
 
 void policy_print_where(const struct policy_rule *rule, char *buf)
 {
-	(void)snprintf(buf, POLICY_MAX_WHERE, "policy %" PRIu64, (uint64_t)rule->index + 1);
+	if (rule->is_managed)
+		(void)snprintf(buf, POLICY_MAX_WHERE, POLICY_MANAGED_FILE ":%" PRIu32, rule->index);
+	else
+		(void)snprintf(buf, POLICY_MAX_WHERE, "policy %" PRIu64, (uint64_t)rule->index + 1);
+}
+
+/* A rule of the managed policy is known by its file and line. */
+static struct slice name_of(const struct policy_rule *rule, char where[POLICY_MAX_WHERE])
+{
+	policy_print_where(rule, where);
+	if (rule->is_managed)
+		return slice_from_str(where);
+	return rule->id.n ? rule->id : slice_from_str("-");
 }
 
 static void explain_rule(const struct policy_decision *d, const char *what, char *buf, size_t size)
 {
 	const struct policy_rule *rule = &d->rule;
-	struct slice id = rule->id.n ? rule->id : slice_from_str("-");
+	char where[POLICY_MAX_WHERE];
+	struct slice id = name_of(rule, where);
 
 	(void)snprintf(buf, size, "%s: rule \"%.*s\" (%s %s %.*s%s) matched op(%s)",
 		d->allowed ? "allowed" : "denied", (int)id.n, (const char *)id.p,
@@ -42,6 +55,8 @@ void policy_explain_request(
 		[POLICY_ASKS] = "approval required"};
 	char text[EFFECT_MAX_TEXT + 1] = "";
 	const struct policy_rule *rule = &out->by.rule;
+	char where[POLICY_MAX_WHERE];
+	struct slice id = name_of(rule, where);
 
 	if (out->has_effect)
 		(void)effect_print(&req->list[out->description].effect[out->effect], text);
@@ -49,11 +64,12 @@ void policy_explain_request(
 		policy_explain(&req->op, &out->by, buf, size);
 	else if (out->by.why != POLICY_RULE)
 		(void)snprintf(buf, size,
-			"denied: rules about requests apply to %s, and none of them permits %s",
-			req->op.host->name, text[0] ? text : "the request");
+			"denied%s: rules about requests apply to %s, and none of them permits %s",
+			out->by.is_managed ? " by " POLICY_MANAGED_FILE : "", req->op.host->name,
+			text[0] ? text : "the request");
 	else
 		(void)snprintf(buf, size, "%s: rule \"%.*s\" (%s %s %.*s%s) matched %s",
-			words[out->verdict], (int)rule->id.n, (const char *)rule->id.p,
+			words[out->verdict], (int)id.n, (const char *)id.p,
 			rule_effect_name(rule->effect), rule_kind_name(rule->kind),
 			(int)MIN(rule->resources.n, MAX_SHOWN), (const char *)rule->resources.p,
 			rule->resources.n > MAX_SHOWN ? "..." : "", text);
@@ -66,10 +82,11 @@ static void explain_special(
 
 	addr_print(&d->addr, addr);
 	(void)snprintf(buf, size,
-		"%s is a %s address, which only a rule for this address%s can allow: "
+		"%s%s is a %s address, which only a rule for this address%s can allow: "
 		"no applicable policies for op(%s)",
-		addr, addr_class_name(d->addr_class),
-		d->addr_class == ADDR_OWN ? "" : " or its network", what);
+		d->is_managed ? "denied by " POLICY_MANAGED_FILE ": " : "", addr,
+		addr_class_name(d->addr_class), d->addr_class == ADDR_OWN ? "" : " or its network",
+		what);
 }
 
 void policy_explain(
@@ -89,7 +106,8 @@ void policy_explain(
 			what);
 		break;
 	case POLICY_NO_RULE:
-		(void)snprintf(buf, size, "no applicable policies for op(%s)", what);
+		(void)snprintf(buf, size, "%sno applicable policies for op(%s)",
+			d->is_managed ? "denied by " POLICY_MANAGED_FILE ": " : "", what);
 		break;
 	case POLICY_SPECIAL:
 		explain_special(d, what, buf, size);

@@ -205,8 +205,9 @@ struct table {
 #define POLICY_UNSET "no network policy is set: all traffic is denied"
 
 struct policy {
-	char *fault;   /* NULL: none */
-	bool is_unset; /* then it is POLICY_UNSET */
+	struct policy *managed; /* NULL: none. Its rules are its part POLICY_ALL */
+	char *fault;		/* NULL: none */
+	bool is_unset;		/* then it is POLICY_UNSET */
 	struct table part[POLICY_N_PARTS];
 };
 

@@ -8,6 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "policy_internal.h"
+#include "policy_request.h"
 
 static bool has_sections(const struct table_head *h)
 {
@@ -162,6 +163,7 @@ static void set_fault(struct policy *p, const char *fault)
 {
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		close_table(&p->part[i]);
+	policy_free(TAKE(p->managed));
 	free(p->fault);
 	p->fault = xstrdup(fault);
 }
@@ -180,12 +182,39 @@ static bool take_fault(struct policy *p, const struct table *t)
 	return true;
 }
 
+/* The managed policy is one of its own, which is asked first. */
+static void split_managed(struct policy *p)
+{
+	struct table *t = &p->part[POLICY_MANAGED];
+
+	if (t->map && t->head.state == TABLE_IS_UNSET)
+		close_table(t);
+	if (!t->map)
+		return;
+	p->managed = xcalloc(1, sizeof(*p->managed));
+	p->managed->part[POLICY_ALL] = *t;
+	*t = (struct table){0};
+}
+
+/* Half of the names fit in each table, but not those of three tables. */
+static void check_headers(struct policy *p)
+{
+	struct slice names[POLICY_MAX_HEADERS];
+
+	if (policy_header_names(p, names) > POLICY_MAX_HEADERS)
+		set_fault(p, "the rules name too many headers of requests");
+}
+
 /* All parts are in memory. */
 static struct policy *finish_policy(struct policy *p)
 {
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		if (p->part[i].map && take_fault(p, &p->part[i]))
 			return p;
+	split_managed(p);
+	check_headers(p);
+	if (p->fault)
+		return p;
 	p->is_unset = p->part[POLICY_ALL].head.state == TABLE_IS_UNSET;
 	if (p->is_unset)
 		set_fault(p, POLICY_UNSET);
@@ -194,10 +223,12 @@ static struct policy *finish_policy(struct policy *p)
 
 static void refuse_table(struct policy *p, size_t part, const struct err *err)
 {
+	static const char *const names[] = {[POLICY_ALL] = "for all sandboxes",
+		[POLICY_MANAGED] = "of the managed policy",
+		[POLICY_OWN] = "of this sandbox"};
 	char text[ERR_MAX_TEXT + 64];
 
-	(void)snprintf(text, sizeof(text), "the compiled rules %s: %s",
-		part == POLICY_ALL ? "for all sandboxes" : "of this sandbox", err->text);
+	(void)snprintf(text, sizeof(text), "the compiled rules %s: %s", names[part], err->text);
 	set_fault(p, text);
 }
 
@@ -237,6 +268,24 @@ struct policy *policy_from(void *const bytes[POLICY_N_PARTS], const size_t n[POL
 	return finish_policy(p);
 }
 
+void policy_limit(struct policy *p, const struct rules *rules, const char *fault)
+{
+	struct table_wish wish = {.part = POLICY_MANAGED, .rules = rules, .fault = fault};
+	AUTO_FREE uint32_t *pick = table_pick(rules, NULL, &wish.n);
+	struct table *t = &p->part[POLICY_MANAGED];
+	struct err err = {0};
+
+	if (p->fault)
+		return;
+	wish.pick = pick;
+	t->map = table_build(&wish, &t->size);
+	if (view_table(t, POLICY_MANAGED, &err) < 0)
+		refuse_table(p, POLICY_MANAGED, &err);
+	else if (!take_fault(p, t))
+		split_managed(p);
+	check_headers(p);
+}
+
 const char *policy_fault(const struct policy *p)
 {
 	return p->fault;
@@ -253,6 +302,7 @@ void policy_free(struct policy *p)
 		return;
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		close_table(&p->part[i]);
+	policy_free(p->managed);
 	free(p->fault);
 	free(p);
 }
@@ -262,19 +312,23 @@ int policy_inbox_take(
 {
 	AUTO_CLOSE int own = fd;
 	int files[POLICY_N_PARTS];
+	bool is_next = part == POLICY_ALL ||
+		       (part < POLICY_N_PARTS && in->id == id && in->file[part - 1] >= 0);
 
-	if (part == POLICY_ALL) {
-		fd_close(&in->all);
-		in->all = TAKE_FD(own);
-		in->id = id;
+	if (!is_next || (part != POLICY_ALL && part != POLICY_OWN && in->file[part] >= 0))
+		return -EBADMSG;
+	for (size_t i = 0; part == POLICY_ALL && i < POLICY_OWN; i++)
+		fd_close(&in->file[i]);
+	in->id = id;
+	if (part != POLICY_OWN) {
+		in->file[part] = TAKE_FD(own);
 		return 0;
 	}
-	if (in->all < 0 || in->id != id)
-		return -EBADMSG;
-	files[POLICY_ALL] = in->all;
+	memcpy(files, in->file, sizeof(in->file));
 	files[POLICY_OWN] = own;
 	policy_free(*policy);
 	*policy = policy_open(files);
-	fd_close(&in->all);
+	for (size_t i = 0; i < POLICY_OWN; i++)
+		fd_close(&in->file[i]);
 	return 1;
 }

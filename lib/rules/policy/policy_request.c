@@ -403,7 +403,7 @@ static void conclude_request(
 	}
 }
 
-void policy_decide_request(
+static void decide_alone(
 	const struct policy *p, const struct policy_request *req, struct policy_outcome *ret)
 {
 	struct look l = {.p = p, .req = req};
@@ -425,6 +425,25 @@ void policy_decide_request(
 		conclude_request(&l, &w, ret);
 }
 
+/* What either policy refuses is refused, and what either one asks about is held. */
+void policy_decide_request(
+	const struct policy *p, const struct policy_request *req, struct policy_outcome *ret)
+{
+	struct policy_outcome managed;
+
+	decide_alone(p, req, ret);
+	if (!p || !p->managed)
+		return;
+	decide_alone(p->managed, req, &managed);
+	managed.by.rule.is_managed = true;
+	managed.by.is_managed = managed.verdict == POLICY_DENIES;
+	managed.is_governed = managed.is_governed || ret->is_governed;
+	ret->is_governed = managed.is_governed;
+	if (managed.verdict == POLICY_DENIES ||
+		(managed.verdict == POLICY_ASKS && ret->verdict == POLICY_ALLOWS))
+		*ret = managed;
+}
+
 static struct look look_for_hosts(
 	const struct policy *p, const struct policy_op *op, struct slice service)
 {
@@ -441,12 +460,14 @@ static struct look look_for_hosts(
 
 bool policy_governs(const struct policy *p, const struct policy_op *op, struct slice service)
 {
-	return look_for_hosts(p, op, service).is_governed;
+	return look_for_hosts(p, op, service).is_governed ||
+	       (p && p->managed && policy_governs(p->managed, op, service));
 }
 
 bool policy_needs_head(const struct policy *p, const struct policy_op *op, struct slice service)
 {
-	return look_for_hosts(p, op, service).is_named;
+	return look_for_hosts(p, op, service).is_named ||
+	       (p && p->managed && policy_needs_head(p->managed, op, service));
 }
 
 bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
@@ -456,14 +477,20 @@ bool policy_find_request_rule(const struct policy *p, const struct policy_op *op
 	struct policy_hit hit = allows ? l.governs : l.named;
 	struct policy_decision d = {0};
 
+	if (!(allows ? l.is_governed : l.is_named) && p && p->managed) {
+		bool found = policy_find_request_rule(p->managed, op, service, allows, ret);
+
+		ret->is_managed = found;
+		return found;
+	}
 	if (hit.rule)
 		policy_name_rule(hit, &d);
 	*ret = d.rule;
 	return allows ? l.is_governed : l.is_named;
 }
 
-void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
-	struct policy_git *ret)
+static void find_git_alone(const struct policy *p, const struct policy_op *op,
+	struct slice repository, struct policy_git *ret)
 {
 	const struct policy_request req = {.op = *op};
 	struct look l = {.p = p, .req = &req, .git = ret};
@@ -478,6 +505,22 @@ void policy_find_git(const struct policy *p, const struct policy_op *op, struct 
 	ret->is_named = ret->is_named || l.is_damaged;
 }
 
+void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
+	struct policy_git *ret)
+{
+	struct policy_git managed;
+
+	find_git_alone(p, op, repository, ret);
+	if (!p || !p->managed)
+		return;
+	find_git_alone(p->managed, op, repository, &managed);
+	if (!managed.is_named)
+		return;
+	ret->permits = managed.permits && (ret->permits || !ret->is_named);
+	ret->is_named = true;
+	ret->paths = ret->paths || managed.paths;
+}
+
 bool policy_has_api(const struct policy *p)
 {
 	for (size_t part = 0; p && !p->fault && part < POLICY_N_PARTS; part++) {
@@ -487,28 +530,44 @@ bool policy_has_api(const struct policy *p)
 			if (t->req_group[i].kind == EFFECT_API)
 				return true;
 	}
-	return false;
+	return p && p->managed && policy_has_api(p->managed);
+}
+
+/* Adds a name, also beyond the end of the list, which is then too short. */
+static void add_name(struct slice ret[POLICY_MAX_HEADERS], size_t *n, struct slice name)
+{
+	for (size_t k = 0; k < MIN(*n, (size_t)POLICY_MAX_HEADERS); k++)
+		if (slice_eq(ret[k], name))
+			return;
+	if (*n < POLICY_MAX_HEADERS)
+		ret[*n] = name;
+	++*n;
+}
+
+static void add_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS], size_t *n)
+{
+	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
+		const struct table *t = &p->part[i];
+		struct slice rest = slice_of(t->req_header, table_count(t, TABLE_REQ_HEADERS));
+
+		while (rest.n > 0) {
+			const uint8_t *end = memchr(rest.p, '\n', rest.n);
+			struct slice name = slice_of(rest.p, end ? (size_t)(end - rest.p) : rest.n);
+
+			rest = slice_of(rest.p + name.n + !!end, rest.n - name.n - !!end);
+			add_name(ret, n, name);
+		}
+	}
 }
 
 size_t policy_header_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; p && !p->fault && i < POLICY_N_PARTS; i++) {
-		const struct table *t = &p->part[i];
-		struct slice rest = slice_of(t->req_header, table_count(t, TABLE_REQ_HEADERS));
-
-		while (rest.n > 0 && n < POLICY_MAX_HEADERS) {
-			const uint8_t *end = memchr(rest.p, '\n', rest.n);
-			struct slice name = slice_of(rest.p, end ? (size_t)(end - rest.p) : rest.n);
-			size_t k = 0;
-
-			rest = slice_of(rest.p + name.n + !!end, rest.n - name.n - !!end);
-			while (k < n && !slice_eq(ret[k], name))
-				k++;
-			if (k == n)
-				ret[n++] = name;
-		}
-	}
+	if (!p || p->fault)
+		return 0;
+	add_names(p, ret, &n);
+	if (p->managed)
+		add_names(p->managed, ret, &n);
 	return n;
 }

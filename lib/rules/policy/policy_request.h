@@ -10,7 +10,8 @@
  *          effect of one description holds what is permitted so far.
  *          Index: a hash table of literal ends of hosts and of services, below each the literal
  *          starts of the patterns, sorted, each with the next shorter one. A decision allocates
- *          nothing.
+ *          nothing. A managed policy decides too: what one of both refuses is refused, and what
+ *          one of both asks about is held.
  * Trust    As policy.h. The effects are of an untrusted request.
  * Owns     Nothing.
  * Limits   POLICY_MAX_AT rules with one host and one literal start, POLICY_MAX_HOSTS hosts and
@@ -74,7 +75,8 @@ void policy_find_git(const struct policy *p, const struct policy_op *op, struct 
 	struct policy_git *ret);
 /* Whether there are rules about API packs. */
 bool policy_has_api(const struct policy *p);
-/* The names of headers that rules have, in lower case, each once. Returns their number. */
+/* The names of headers that rules have, in lower case, each once. Returns their number; if it is
+ * more than POLICY_MAX_HEADERS, the policy has a fault. */
 size_t policy_header_names(const struct policy *p, struct slice ret[POLICY_MAX_HEADERS]);
 
 /* One sentence for people, as policy_explain. */

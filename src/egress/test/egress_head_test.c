@@ -116,6 +116,30 @@ static void headers_that_rules_name_are_in_the_ticket(void **state)
 	rig_free(r);
 }
 
+/* A keeper that has a fault, or another policy: egress has its own copy of both. */
+static void the_managed_policy_limits_requests_and_tunnels(void **state)
+{
+	struct http_req good = get("GET", "/v1/x"), admin = get("GET", "/v1/admin/x");
+	struct rig *r = rig_new();
+	int fd;
+
+	rig_up(r, RULES, NULL);
+	must_pass(r, &admin, "");
+	rig_policies(r, RULES,
+		"policy 2\nallow network **:1-65535\ndeny http " HOST
+		":80/v1/admin/**\ndeny network far.example.com\nend\n");
+	must_pass(r, &good, "");
+	must_fail(r, &admin, "", EGRESS_DENIED_POLICY);
+	fd = rig_connect(r, "far.example.com", 80);
+	(void)rig_refused(r, fd, EGRESS_DENIED_POLICY, 403);
+	/* It denies everything if it cannot be used, or if it is missing. */
+	rig_policies(r, RULES, "policy 1\nallow network 10.0.0.0/8\nend\n");
+	must_fail(r, &good, "", EGRESS_DENIED_POLICY);
+	rig_policies(r, RULES, NULL);
+	must_pass(r, &admin, "");
+	rig_free(r);
+}
+
 /* The keeper intercepts such hosts; egress opens no tunnel to them even so. */
 static void no_tunnel_leads_around_the_rules(void **state)
 {
@@ -147,6 +171,8 @@ int main(void)
 			what_a_person_has_approved_is_sent, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			headers_that_rules_name_are_in_the_ticket, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_managed_policy_limits_requests_and_tunnels, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_tunnel_leads_around_the_rules, setup, teardown),
 	};
 

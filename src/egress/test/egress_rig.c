@@ -289,10 +289,17 @@ static int text_file(const char *text)
 
 void rig_policy(struct rig *r, const char *policy)
 {
+	rig_policies(r, policy, NULL);
+}
+
+void rig_policies(struct rig *r, const char *policy, const char *managed)
+{
 	int files[POLICY_N_PARTS];
 	unsigned n = r->n_loaded;
 
 	policy_text_files(slice_from_str(policy), "policy", "demo", files);
+	if (managed)
+		policy_text_limit(slice_from_str(managed), files);
 	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
 		assert_int_equal(egress_ask_policy(r->keeper, 0, (uint8_t)i, files[i]), 0);
 		fd_close(&files[i]);

@@ -75,6 +75,8 @@ void rig_free(struct rig *r);
 void rig_up(struct rig *r, const char *policy, const struct egress_config *config);
 /* A new policy; waits for LOADED. */
 void rig_policy(struct rig *r, const char *policy);
+/* managed: NULL: none */
+void rig_policies(struct rig *r, const char *policy, const char *managed);
 void rig_resolver(struct rig *r, const char *text);
 /* Takes the messages of egress, waiting at most ms for the first. */
 void rig_listen_keeper(struct rig *r, int ms);

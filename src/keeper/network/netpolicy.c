@@ -2,7 +2,7 @@
 /*
  * netpolicy - policy and settings of the network, from sbxd and the files to gate and egress.
  *
- * How      sbxd sends the two tables of the policy (lib/rules/policy/table.h) before RELOAD. The
+ * How      sbxd sends the tables of the policy (lib/rules/policy/table.h) before RELOAD. The
  *          first tables apply at once, later ones at the RELOAD after them. The descriptors are
  *          kept, so an egress that starts later gets exactly the policy of the gate, also while no
  *          sbxd is running. A RELOAD is answered when egress sends LOADED. An egress that does not
@@ -101,7 +101,7 @@ static void use_packs(struct keeper *k)
 	gate_set_packs(k->gate, np->packs);
 }
 
-/* The tables that sbxd sent last. Without both of them, everything is denied. */
+/* The tables that sbxd sent last. Without all of them, everything is denied. */
 static void use_tables(struct keeper *k)
 {
 	struct netpolicy *np = k->netpolicy;
@@ -224,9 +224,11 @@ static int send_table(
 
 int netpolicy_send_tables(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask)
 {
-	int r = send_table(k, sock, id, POLICY_ALL, ask);
+	int r = 0;
 
-	return r < 0 ? r : send_table(k, sock, id, POLICY_OWN, ask);
+	for (size_t i = 0; i < POLICY_N_PARTS && r == 0; i++)
+		r = send_table(k, sock, id, (enum policy_part)i, ask);
+	return r;
 }
 
 static int send_policy(struct keeper *k)
@@ -326,14 +328,15 @@ int netpolicy_take(struct keeper *k, int link, struct ipc_msg *msg)
 		*next = (struct next_policy){.link = link,
 			.link_gen = k->links[link].gen,
 			.msg = msg->id,
-			.table = {TAKE_FD(msg->fd), -1}};
+			.table = {TAKE_FD(msg->fd), -1, -1}};
 		return 0;
 	}
-	if (next->table[POLICY_ALL] < 0 || next->link != link ||
+	if (next->table[part - 1] < 0 || next->table[part] >= 0 || next->link != link ||
 		next->link_gen != k->links[link].gen || next->msg != msg->id)
 		return -EBADMSG;
-	fd_close(&next->table[POLICY_OWN]);
-	next->table[POLICY_OWN] = TAKE_FD(msg->fd);
+	next->table[part] = TAKE_FD(msg->fd);
+	if (part != POLICY_OWN)
+		return 0;
 	if (k->gate && k->netpolicy->table[POLICY_ALL] < 0) {
 		use_tables(k);
 		next->is_used = true;

@@ -185,8 +185,8 @@ void rig_bring_egress_up(void)
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
-	rig_must_get(rig_egress, EGRESS_POLICY);
-	rig_must_get(rig_egress, EGRESS_POLICY);
+	for (unsigned i = 0; i < POLICY_N_PARTS; i++)
+		rig_must_get(rig_egress, EGRESS_POLICY);
 	assert_false(egress_is_up(&rig_k));
 	assert_int_equal(egress_send_loaded(rig_egress, rig_msg.id, ""), 0);
 	(void)rig_run_until(-1, 20);

@@ -19,8 +19,13 @@ static const char rules[] = "policy 2\n"
 			    "allow http api.example.com/w/* method POST header x-role=dev\n"
 			    "allow http api.example.com/q/** method GET query dry=1\n"
 			    "deny http api.example.com/v1/secret/**\n"
-			    "deny http api.example.com/** header x-debug=*\n"
 			    "end\n";
+
+/* Rules of the managed policy: they count as those above. */
+static const char managed[] = "policy 2\n"
+			      "allow network **\n"
+			      "deny http api.example.com/** header x-debug=*\n"
+			      "end\n";
 
 static uint64_t state;
 
@@ -210,7 +215,8 @@ int main(int argc, char **argv)
 	state = (argc > 2 ? strtoul(argv[2], NULL, 10) : 1) * 0x9e3779b97f4a7c15U + 1;
 	play_run(slice_of(NULL, 0), &stats);
 	policy_free(play_origin.policy);
-	play_origin.policy = policy_load(slice_from_str(rules), "policy", "demo");
+	play_origin.policy = policy_load_limited(
+		slice_from_str(rules), slice_from_str(managed), "policy", "demo");
 	play_check(!policy_fault(play_origin.policy), "the rules have a fault");
 	for (unsigned long i = 0; i < n; i++) {
 		struct try decided = draw_try(), sent = lie(&decided);

@@ -34,6 +34,8 @@ static char *remedy_check(const json_t *answer, const char *target)
 	const char *why = api_str(answer, "why"), *sandbox = api_str(answer, "sandbox");
 	const json_t *rule = json_object_get(answer, "rule");
 
+	if (json_is_true(json_object_get(answer, "managed")))
+		return xstrdup("sbx policy ls --wide");
 	if (strcmp(why, "no-policy") == 0)
 		return xstrdup("sbx policy set-default balanced");
 	if (strcmp(why, "fault") == 0)
@@ -72,6 +74,9 @@ static void print_json(const json_t *answer, const char *target, const char *com
 		o, "rule", json_is_object(rule) ? json_string(api_str(rule, "id")) : json_null());
 	(void)json_object_set_new(o, "origin",
 		json_is_object(rule) ? json_string(api_str(rule, "origin")) : json_null());
+	(void)json_object_set_new(o, "file", json_string(api_str(answer, "file")));
+	(void)json_object_set_new(
+		o, "managed", json_boolean(json_is_true(json_object_get(answer, "managed"))));
 	api_print(o);
 }
 
@@ -106,6 +111,11 @@ static void print_text(const json_t *answer, const char *target)
 		ui_put(detail);
 		(void)putchar('\n');
 	}
+	if (json_is_true(json_object_get(answer, "managed")))
+		printf("  file:   %s, the managed policy: only root can change it\n",
+			api_str(answer, "file"));
+	else
+		printf("  file:   %s\n", api_str(answer, "file"));
 	(void)fflush(stdout);
 }
 

@@ -15,6 +15,7 @@
 #include "lib/client/api/sandbox.h"
 #include "lib/rules/head/head.h"
 #include "lib/rules/policy/policy_request.h"
+#include "lib/rules/policy/table.h"
 #include "lib/secret/service/services.h"
 #include "policy_verbs.h"
 
@@ -28,6 +29,7 @@ const struct opt_def policy_read_only_opts[] = {
 struct checked {
 	struct asked asked;
 	struct rules rules;
+	struct managed managed;
 	const struct pack *pack;
 	const char *sandbox; /* NULL: any */
 	struct arena arena;
@@ -39,6 +41,7 @@ static void checked_done(struct checked *c)
 {
 	asked_done(&c->asked);
 	rules_done(&c->rules);
+	managed_done(&c->managed);
 	arena_done(&c->arena);
 }
 
@@ -57,6 +60,10 @@ static void decide_head(struct checked *c)
 		.has_query = c->asked.has_query,
 		.headers = &c->asked.headers};
 
+	policy_file_managed(&c->managed);
+	if (c->managed.exists)
+		policy_limit(policy, &c->managed.rules,
+			c->managed.fault.text[0] ? c->managed.fault.text : NULL);
 	c->pack = packs_of_host(api_packs(), h.host, h.port);
 	c->is_governed = policy_governs(
 		policy, &op, c->pack ? slice_from_str(c->pack->name) : slice_of(NULL, 0));
@@ -95,6 +102,9 @@ static void print_check(const struct checked *c, const char *target)
 		ui_put(c->d.rule);
 		(void)putchar('\n');
 	}
+	if (c->d.is_managed || strncmp(c->d.where, MANAGED_FILE, strlen(MANAGED_FILE)) == 0)
+		printf("  file:   %s, the managed policy: only root can change it\n",
+			c->d.where[0] ? c->d.where : MANAGED_FILE);
 	if (c->d.instead[0]) {
 		printf("  instead: ");
 		ui_put(c->d.instead);
@@ -107,11 +117,11 @@ static void print_check_json(const struct checked *c)
 	uint8_t digest[EFFECT_DIGEST];
 	char hex[2 * EFFECT_DIGEST + 1];
 	json_t *list = json_array();
-	AUTO_JSON json_t *o = json_pack("{s:s, s:b, s:b, s:o, s:s?, s:s?, s:s, s:s?}", "decision",
-		answers[c->d.answer], "allowed", c->d.answer == HEAD_ALLOWED, "governed",
-		c->is_governed, "effects", list, "rule", c->d.id[0] ? c->d.id : NULL, "text",
-		c->d.rule[0] ? c->d.rule : NULL, "reason", c->d.reason, "instead",
-		c->d.instead[0] ? c->d.instead : NULL);
+	AUTO_JSON json_t *o = json_pack("{s:s, s:b, s:b, s:b, s:o, s:s?, s:s?, s:s, s:s?}",
+		"decision", answers[c->d.answer], "allowed", c->d.answer == HEAD_ALLOWED,
+		"governed", c->is_governed, "managed", c->d.is_managed, "effects", list, "rule",
+		c->d.id[0] ? c->d.id : NULL, "text", c->d.rule[0] ? c->d.rule : NULL, "reason",
+		c->d.reason, "instead", c->d.instead[0] ? c->d.instead : NULL);
 
 	for (size_t i = 0; i < c->d.effects.n; i++) {
 		char text[EFFECT_MAX_TEXT + 1];

@@ -125,6 +125,7 @@ static void say_locked(const struct rules *rules)
 
 struct listing {
 	const struct rules *rules;
+	const struct managed *managed;
 	const char *sandbox; /* NULL: all */
 	const char *decision;
 };
@@ -136,35 +137,88 @@ static bool is_listed(const struct listing *l, const struct rule *rule)
 	return !l->sandbox || rule_is_for(rule, l->sandbox);
 }
 
-static void print_json(const struct listing *l)
+static json_t *list_to_json(const struct listing *l, const struct rules *rules)
 {
-	AUTO_JSON json_t *whole = NULL;
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < l->rules->n; i++)
-		if (is_listed(l, &l->rules->rule[i]))
-			(void)json_array_append_new(
-				list, rule_to_json(l->rules, &l->rules->rule[i]));
-	whole = json_object();
-	(void)json_object_set_new(whole, "rules", list);
+	for (size_t i = 0; i < rules->n; i++)
+		if (is_listed(l, &rules->rule[i]))
+			(void)json_array_append_new(list, rule_to_json(rules, &rules->rule[i]));
+	return list;
+}
+
+static void print_managed_id(const struct rule *rule, char ret[32])
+{
+	(void)snprintf(ret, 32, MANAGED_ID "%u", rule->line);
+}
+
+static json_t *managed_to_json(const struct listing *l)
+{
+	const struct managed *m = l->managed;
+	json_t *o, *list, *rule;
+	size_t i, n = 0;
+
+	if (!m->exists)
+		return json_null();
+	list = list_to_json(l, &m->rules);
+	json_array_foreach (list, i, rule) {
+		char id[32];
+
+		while (!is_listed(l, &m->rules.rule[n]))
+			n++;
+		print_managed_id(&m->rules.rule[n++], id);
+		(void)json_object_set_new(rule, "id", json_string(id));
+		(void)json_object_set_new(rule, "origin", json_string("managed"));
+		(void)json_object_set_new(rule, "policy_id", json_string("managed"));
+	}
+	o = json_pack("{s:s, s:s?, s:o}", "file", MANAGED_FILE, "fault",
+		m->fault.text[0] ? m->fault.text : NULL, "rules", list);
+	return o ? o : json_null();
+}
+
+static void print_json(const struct listing *l)
+{
+	AUTO_JSON json_t *whole = json_object();
+
+	(void)json_object_set_new(whole, "managed", managed_to_json(l));
+	(void)json_object_set_new(whole, "rules", list_to_json(l, l->rules));
 	(void)json_object_set_new(whole, "locked", json_boolean(is_locked(l->rules)));
 	api_print(whole);
 }
 
-static void add_wide(struct table *t, const struct rules *rules, const struct rule *rule)
+static void say_managed(const struct managed *m)
+{
+	if (m->fault.text[0])
+		printf("\n"
+		       "All traffic is denied: the managed policy cannot be used: %s\n",
+			m->fault.text);
+	else if (m->exists)
+		printf("\n"
+		       "The managed policy %s limits all other rules: a request must be allowed by both. Only root can change it.\n",
+			MANAGED_FILE);
+}
+
+static void add_wide(
+	struct table *t, const struct rules *rules, const struct rule *rule, bool is_managed)
 {
 	AUTO_FREE char *what = rule_print_what(rule),
 		       *resources = rule->kind == RULE_NETWORK
 					    ? xstrdup(what)
 					    : xasprintf("%s %s", rule_kind_name(rule->kind), what);
-	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1], until[48] = "-", source[32];
-	const char *cells[] = {rule->id ? rule->id : "-", policy, source, scope,
-		rule_effect_name(rule->effect), resources, until,
+	char scope[RULE_MAX_WORD + 16], policy[RULE_MAX_WORD + 1] = "managed", until[48] = "-",
+							       source[32] = "root", id[32];
+	const char *cells[] = {is_managed ? id
+			       : rule->id ? rule->id
+					  : "-",
+		policy, source, scope, rule_effect_name(rule->effect), resources, until,
 		rule->comment ? rule->comment : ""};
 
+	print_managed_id(rule, id);
 	print_scope(rule, "all", scope, sizeof(scope));
-	print_policy(rules, rule, policy, sizeof(policy));
-	print_source(rule, source, sizeof(source));
+	if (!is_managed) {
+		print_policy(rules, rule, policy, sizeof(policy));
+		print_source(rule, source, sizeof(source));
+	}
 	if (rule_is_over(rule, clock_wall_ms()))
 		(void)snprintf(until, sizeof(until), "expired");
 	else if (rule->until_ms)
@@ -179,11 +233,15 @@ static void print_wide(const struct listing *l)
 	CLEANUP(table_done) struct table t;
 
 	table_init(&t, ARRAY_LEN(heading), heading);
+	for (size_t i = 0; i < l->managed->rules.n; i++)
+		if (is_listed(l, &l->managed->rules.rule[i]))
+			add_wide(&t, &l->managed->rules, &l->managed->rules.rule[i], true);
 	for (size_t i = 0; i < l->rules->n; i++)
 		if (is_listed(l, &l->rules->rule[i]))
-			add_wide(&t, l->rules, &l->rules->rule[i]);
+			add_wide(&t, l->rules, &l->rules->rule[i], false);
 	table_print(&t);
 	say_locked(l->rules);
+	say_managed(l->managed);
 }
 
 struct sum {
@@ -239,11 +297,24 @@ static void print_sums(const struct sum *list, size_t n)
 	       "List every rule with: sbx policy ls --wide\n");
 }
 
+static void sum_managed(const struct listing *l, struct sum *list, size_t *n)
+{
+	for (size_t i = 0; i < l->managed->rules.n; i++) {
+		const struct rule *rule = &l->managed->rules.rule[i];
+		struct sum like = {
+			.kind = rule->kind, .policy = "managed", .source = "root", .scope = "all"};
+
+		if (is_listed(l, rule))
+			find_sum(list, n, &like)->n[rule->effect]++;
+	}
+}
+
 static void print_short(const struct listing *l)
 {
 	AUTO_FREE struct sum *list = xcalloc(MAX_SUMMARY, sizeof(*list));
 	size_t n = 0;
 
+	sum_managed(l, list, &n);
 	for (size_t i = 0; i < l->rules->n; i++) {
 		const struct rule *rule = &l->rules->rule[i];
 		struct sum like = {.kind = rule->kind};
@@ -261,6 +332,7 @@ static void print_short(const struct listing *l)
 	else
 		print_sums(list, n);
 	say_locked(l->rules);
+	say_managed(l->managed);
 }
 
 /* A mistyped name must not silently list nothing. */
@@ -277,7 +349,9 @@ int policy_ls_run(struct opts *o)
 {
 	AUTO_RULES struct rules rules = {0};
 	AUTO_JSON json_t *sandbox = NULL;
+	AUTO_MANAGED struct managed managed = {0};
 	struct listing l = {.rules = &rules,
+		.managed = &managed,
 		.sandbox = o->args.n ? o->args.v[0] : opts_value(o, "sandbox"),
 		.decision = opts_value(o, "decision")};
 	struct problem p = {0};
@@ -289,6 +363,7 @@ int policy_ls_run(struct opts *o)
 			"invalid --decision '%s': expected allow, deny or ask", l.decision);
 		return ui_problem(&p, problem_usage(&p, -EINVAL, "policy ls"));
 	}
+	policy_file_managed(&managed);
 	r = policy_file_load(&rules, &p);
 	if (r == 0)
 		r = find_sandbox(&l, &sandbox, &p);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include "api_internal.h"
 #include "api_policy.h"
 #include "reload_reply.h"
 #include "src/sbxd/journal/journal.h"
 #include "lib/base/clock.h"
+#include "lib/base/fs/paths.h"
 #include "lib/base/mem.h"
 #include "lib/rules/policy/locals_read.h"
 #include "lib/rules/policy/policy.h"
@@ -48,6 +50,18 @@ json_t *api_rule_to_json(const struct rules *rules, const struct rule *rule)
 	return o;
 }
 
+/* Its id is that of its line, whatever the file says. */
+static json_t *managed_rule_to_json(const struct rules *rules, const struct rule *rule)
+{
+	json_t *o = api_rule_to_json(rules, rule);
+	char id[sizeof(MANAGED_ID) + 12];
+
+	(void)snprintf(id, sizeof(id), MANAGED_ID "%u", rule->line);
+	json_object_set_new(o, "id", json_string(id));
+	json_object_set_new(o, "origin", json_string("managed"));
+	return o;
+}
+
 static void add_page(json_t *o, const struct rules *rules, uint64_t from)
 {
 	json_t *list = json_array();
@@ -58,6 +72,24 @@ static void add_page(json_t *o, const struct rules *rules, uint64_t from)
 	json_object_set_new(o, "total", json_integer((json_int_t)rules->n));
 	json_object_set_new(o, "rules", list);
 	json_object_set_new(o, "next", json_integer(end < rules->n ? (json_int_t)end : 0));
+}
+
+/* null, or the file, why it cannot be used, and its rules. */
+static json_t *managed_to_json(const struct managed *m)
+{
+	json_t *o, *list;
+
+	if (!m->exists)
+		return json_null();
+	list = json_array();
+	for (size_t i = 0; i < MIN(m->rules.n, (size_t)PAGE); i++)
+		json_array_append_new(list, managed_rule_to_json(&m->rules, &m->rules.rule[i]));
+	o = json_object();
+	json_object_set_new(o, "file", json_string(MANAGED_FILE));
+	json_object_set_new(o, "fault", text_or_null(m->fault.text[0] ? m->fault.text : NULL));
+	json_object_set_new(o, "total", json_integer((json_int_t)m->rules.n));
+	json_object_set_new(o, "rules", list);
+	return o;
 }
 
 static int add_text(json_t *o, struct err *err)
@@ -90,6 +122,7 @@ void api_policy_get(struct sbxd *d, struct conn *c, const struct api_request *re
 	json_object_set_new(o, "preset", text_or_null(rulebook_preset(&b->rules)));
 	json_object_set_new(o, "locked", json_boolean(rulebook_is_locked(&b->rules)));
 	json_object_set_new(o, "revision", json_integer((json_int_t)b->revision));
+	json_object_set_new(o, "managed", managed_to_json(&b->managed));
 	add_page(o, &b->rules, req->from);
 	r = req->text ? add_text(o, &err) : 0;
 	if (r == 0) {
@@ -115,6 +148,20 @@ static const char *why_name(enum policy_why why)
 	return names[why];
 }
 
+static json_t *managed_rule(const struct managed *m, uint32_t line)
+{
+	struct rules none = {0};
+
+	for (size_t i = 0; i < m->rules.n; i++)
+		if (m->rules.rule[i].line == line) {
+			struct rule rule = m->rules.rule[i];
+
+			rule.group = 0;
+			return managed_rule_to_json(&none, &rule);
+		}
+	return json_null();
+}
+
 /* Its group is left out: it belongs to the rules of the policy. */
 static json_t *decided_rule(struct sbxd *d, const struct policy_decision *pd)
 {
@@ -123,6 +170,8 @@ static json_t *decided_rule(struct sbxd *d, const struct policy_decision *pd)
 	struct rule rule;
 
 	rulebook_refresh(d->rulebook);
+	if (pd->why == POLICY_RULE && pd->is_managed)
+		return managed_rule(&d->rulebook->managed, pd->rule.index);
 	if (pd->why != POLICY_RULE || pd->rule.index >= rules->n)
 		return json_null();
 	rule = rules->rule[pd->rule.index];
@@ -140,6 +189,7 @@ static json_t *decide_target(
 		.now_ms = clock_wall_ms(),
 		.locals = &locals};
 	char text[POLICY_MAX_EXPLAIN], what[HOST_MAX_NAME + 80];
+	AUTO_FREE char *file = paths_get(PATHS_STATE, "policy");
 	struct policy_decision pd;
 	json_t *o = json_object();
 
@@ -155,6 +205,8 @@ static json_t *decide_target(
 	json_object_set_new(o, "operation", api_text(what));
 	json_object_set_new(o, "explanation", api_text(text));
 	json_object_set_new(o, "rule", decided_rule(d, &pd));
+	json_object_set_new(o, "managed", json_boolean(pd.is_managed));
+	json_object_set_new(o, "file", api_text(pd.is_managed ? MANAGED_FILE : file));
 	return o;
 }
 

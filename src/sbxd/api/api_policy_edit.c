@@ -252,6 +252,32 @@ static void fail_portless(struct sbxd *d, struct conn *c, const struct netrule *
 	api_fail(d, c, 400, "missing-port", why, hint);
 }
 
+/* Replies if the managed policy does not permit all that they allow. */
+static bool is_within_managed(struct sbxd *d, struct conn *c, const struct rules *rules)
+{
+	struct err err = {0};
+	int r;
+
+	rulebook_look_managed(d->rulebook);
+	r = limit_check(&d->rulebook->managed, rules, clock_wall_ms(), &err);
+	if (r < 0)
+		api_fail(d, c, 403, "managed-policy", err_text(&err, r), "sbx policy ls");
+	return r == 0;
+}
+
+static bool are_within_managed(struct sbxd *d, struct conn *c, const struct rule *v, size_t n)
+{
+	AUTO_RULES struct rules rules = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		AUTO_RULE struct rule copy = rulebook_copy(&v[i]);
+
+		r = rules_add(&rules, &copy, NULL);
+	}
+	return r == 0 ? is_within_managed(d, c, &rules) : api_succeeded(d, c, r, NULL);
+}
+
 bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_t n)
 {
 	struct err err = {0};
@@ -262,7 +288,7 @@ bool api_rules_check(struct sbxd *d, struct conn *c, const struct rule *v, size_
 			return false;
 		}
 	return api_succeeded(d, c, rulebook_check_requests(v, n, &err), &err) &&
-	       (n == 0 || need_rules(d, c));
+	       (n == 0 || (need_rules(d, c) && are_within_managed(d, c, v, n)));
 }
 
 void api_rule_add(struct sbxd *d, struct conn *c, const struct api_request *req)
@@ -316,6 +342,12 @@ static void remove_rules(struct sbxd *d, struct conn *c, const struct rulebook_m
 	json_t *o, *bare;
 	int r = rulebook_remove(&d->rulebook->rules, m, &old, &err);
 
+	if (r < 0 && m->id && str_starts(m->id, MANAGED_ID)) {
+		api_fail(d, c, 403, "managed-policy",
+			"the rule is in " MANAGED_FILE ", which only root can change",
+			"sbx policy ls");
+		return;
+	}
 	if (r < 0) {
 		api_fail(d, c, 404, "not-found", err.text, "sbx policy ls --wide");
 		return;
@@ -490,6 +522,11 @@ void api_policy_put(struct sbxd *d, struct conn *c, const struct api_request *re
 	if (r == -EBADMSG) {
 		json_decref(o);
 		api_fail(d, c, 409, "broken-policy", err.text, "sbx policy reset");
+		return;
+	}
+	if (r == 0 && !p.preset && !is_within_managed(d, c, &d->rulebook->rules)) {
+		json_decref(o);
+		rulebook_abandon(d->rulebook);
 		return;
 	}
 	e.action = p.preset ? "set-default" : "import";

@@ -33,6 +33,7 @@ void rulebook_done(struct rulebook *b)
 {
 	rulebook_abandon(b);
 	rules_done(&b->rules);
+	managed_done(&b->managed);
 }
 
 int rulebook_text(char **ret_text, size_t *ret_n, struct err *err)
@@ -90,6 +91,24 @@ int rulebook_check_requests(const struct rule *list, size_t n, struct err *err)
 	return 0;
 }
 
+static void log_managed(const struct managed *m)
+{
+	if (m->fault.text[0])
+		log_error("all traffic is denied: the managed policy cannot be used: %s",
+			m->fault.text);
+	else if (m->exists)
+		log_info("the managed policy " MANAGED_FILE " has %zu rules", m->rules.n);
+}
+
+void rulebook_look_managed(struct rulebook *b)
+{
+	if (!managed_refresh(&b->managed))
+		return;
+	log_managed(&b->managed);
+	next_revision(b);
+	b->n_managed++;
+}
+
 void rulebook_refresh(struct rulebook *b)
 {
 	AUTO_FREE char *path = policy_path();
@@ -98,6 +117,7 @@ void rulebook_refresh(struct rulebook *b)
 	size_t n = 0;
 	int r;
 
+	rulebook_look_managed(b);
 	if (stat(path, &st) < 0)
 		st = (struct stat){0};
 	if (b->fresh && is_seen(b, &st))

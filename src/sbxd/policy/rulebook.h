@@ -2,7 +2,8 @@
 /*
  * rulebook - the policy of this installation: the file state/policy, and its rules in memory.
  *
- * How      rulebook_refresh reads the file if it has changed since the last read. A change edits
+ * How      rulebook_refresh reads the file, and the managed policy, if they have changed since the
+ *          last read. A change edits
  *          the rules in memory (rulebook_edit.h). rulebook_prepare then writes them to a new file
  *          and rulebook_commit renames it into place. Steps in between can still fail:
  *          rulebook_abandon discards the new file. After a crash either the old or the new policy
@@ -16,6 +17,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include "lib/rules/managed/managed.h"
 #include "rulebook_edit.h"
 
 /* Files in the state directory with this prefix contain a text to import. */
@@ -32,12 +34,16 @@ struct rulebook {
 	uint64_t revision; /* changes with every change */
 	bool fresh;	   /* rules are from the file in `seen` */
 	struct stat seen;
-	char *prepared; /* a file that waits for its commit */
-	char hash[65];	/* SHA-256 of it, in hex */
+	struct managed managed; /* limits what the rules can allow */
+	uint64_t n_managed;	/* how often it has changed */
+	char *prepared;		/* a file that waits for its commit */
+	char hash[65];		/* SHA-256 of it, in hex */
 };
 
 void rulebook_done(struct rulebook *b);
 void rulebook_refresh(struct rulebook *b);
+/* Reads the managed policy again if it has changed; then the revision changes too. */
+void rulebook_look_managed(struct rulebook *b);
 /* As rulebook_refresh; returns -ENOENT or -EBADMSG if there are no rules to change. */
 int rulebook_need(struct rulebook *b, struct err *err) MUST_CHECK;
 /* Drops uncommitted changes in memory. */

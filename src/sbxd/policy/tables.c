@@ -12,12 +12,13 @@
 
 void tables_init(struct tables *t)
 {
-	*t = (struct tables){.all = -1};
+	*t = (struct tables){.all = -1, .managed = -1};
 }
 
 void tables_done(struct tables *t)
 {
 	fd_close(&t->all);
+	fd_close(&t->managed);
 	free(TAKE(t->scoped));
 	t->made = false;
 }
@@ -69,6 +70,19 @@ static size_t count_of(
 	return n;
 }
 
+static int make_managed(const struct managed *m)
+{
+	AUTO_FREE char *fault =
+		m->fault.text[0] ? xasprintf("the managed policy cannot be used: %s", m->fault.text)
+				 : NULL;
+	struct table_wish wish = {
+		.part = POLICY_MANAGED, .rules = &m->rules, .unset = !m->exists, .fault = fault};
+	AUTO_FREE uint32_t *pick = table_pick(&m->rules, NULL, &wish.n);
+
+	wish.pick = pick;
+	return table_make(&wish);
+}
+
 static int make_all(struct tables *t, struct rulebook *b)
 {
 	struct table_wish wish = {.part = POLICY_ALL, .rules = &b->rules};
@@ -87,6 +101,9 @@ static int make_all(struct tables *t, struct rulebook *b)
 	t->all = table_make(&wish);
 	if (t->all < 0)
 		return t->all;
+	t->managed = make_managed(&b->managed);
+	if (t->managed < 0)
+		return t->managed;
 	index_scopes(t, &b->rules);
 	t->revision = b->revision;
 	t->made = true;
@@ -127,12 +144,13 @@ int tables_get(
 {
 	int r = make_all(t, b);
 
-	ret[POLICY_ALL] = ret[POLICY_OWN] = -1;
+	ret[POLICY_ALL] = ret[POLICY_MANAGED] = ret[POLICY_OWN] = -1;
 	if (r == 0)
 		r = ret[POLICY_OWN] = make_own(t, &b->rules, spec);
 	if (r < 0)
 		return r;
 	ret[POLICY_ALL] = t->all;
+	ret[POLICY_MANAGED] = t->managed;
 	return 0;
 }
 

@@ -78,7 +78,7 @@ static bool decides(const struct policy *p)
 /* As src/egress/control.c. */
 static void be_egress(int sock)
 {
-	int files[POLICY_N_PARTS] = {-1, -1};
+	int files[POLICY_N_PARTS] = {-1, -1, -1};
 	struct policy *policy = NULL;
 
 	for (;;) {
@@ -93,8 +93,8 @@ static void be_egress(int sock)
 			continue;
 		policy_free(policy);
 		policy = policy_open(files);
-		fd_close(&files[POLICY_ALL]);
-		fd_close(&files[POLICY_OWN]);
+		for (int i = 0; i < POLICY_N_PARTS; i++)
+			fd_close(&files[i]);
 		must(egress_send_loaded(sock, msg.id, decides(policy) ? "" : "denied") == 0,
 			"LOADED");
 	}
@@ -103,7 +103,7 @@ static void be_egress(int sock)
 /* As src/keeper/network/netpolicy.c. */
 static void be_keeper(int sock, int egress)
 {
-	int files[POLICY_N_PARTS] = {-1, -1};
+	int files[POLICY_N_PARTS] = {-1, -1, -1};
 	struct policy *policy = NULL;
 
 	for (;;) {

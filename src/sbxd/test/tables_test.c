@@ -83,8 +83,10 @@ static void reload(struct holder *h, const char *name)
 	assert_int_equal(tables_get(&tables, &book, &spec, files), 0);
 	fd_close(&h->files[POLICY_OWN]);
 	fd_close(&h->files[POLICY_ALL]);
+	fd_close(&h->files[POLICY_MANAGED]);
 	h->files[POLICY_OWN] = files[POLICY_OWN];
 	h->files[POLICY_ALL] = dup(files[POLICY_ALL]);
+	h->files[POLICY_MANAGED] = dup(files[POLICY_MANAGED]);
 	policy_free(h->gate);
 	policy_free(h->egress);
 	h->gate = policy_open(h->files);
@@ -95,6 +97,7 @@ static void holder_done(struct holder *h)
 {
 	fd_close(&h->files[POLICY_OWN]);
 	fd_close(&h->files[POLICY_ALL]);
+	fd_close(&h->files[POLICY_MANAGED]);
 	policy_free(h->gate);
 	policy_free(h->egress);
 }

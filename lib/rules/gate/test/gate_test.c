@@ -295,6 +295,39 @@ static void a_deny_of_this_sandbox_names_it(void **state)
 	assert_string_equal(verdict.sandbox, "demo");
 }
 
+static void a_managed_policy_limits_and_is_named(void **state)
+{
+	AUTO_RULES struct rules managed = {0};
+	struct policy *policy = policy_load(
+		slice_from_str("policy 1\nallow network **:1-65535\nend\n"), "policy", "demo");
+
+	assert_int_equal(rules_decode(slice_from_str("policy 1\nallow network **\n"
+						     "deny network bad.example id r1\nend\n"),
+				 "managed", &managed, NULL),
+		0);
+	policy_limit(policy, &managed, NULL);
+	gate_set_policy(gate, policy);
+	assert_true(decide(EDGE_ASK_TUNNEL, "a.example", 443));
+	assert_true(decide(EDGE_ASK_DNS, "a.example", 0));
+	assert_false(decide(EDGE_ASK_TUNNEL, "bad.example", 443));
+	assert_true(verdict.no_rule_helps); /* no command is offered */
+	assert_non_null(strstr(verdict.reason, "denied: rule \"/etc/sbx/policy:3\" (deny network "
+					       "bad.example)"));
+	assert_false(decide(EDGE_ASK_DNS, "bad.example", 0));
+	assert_false(decide(EDGE_ASK_TUNNEL, "a.example", 22));
+	assert_non_null(strstr(verdict.reason, "denied by /etc/sbx/policy: no applicable"));
+	/* No port is allowed by both: there is no address. */
+	gate_set_policy(gate, policy_load(slice_from_str("policy 1\nallow network "
+							 "a.example:22,b.example:22-80\nend\n"),
+				      "policy", "demo"));
+	policy_limit(gate->policy, &managed, NULL);
+	assert_false(decide(EDGE_ASK_DNS, "a.example", 0));
+	assert_true(decide(EDGE_ASK_DNS, "b.example", 0));
+	policy_limit(gate->policy, &managed, "it is broken");
+	assert_false(decide(EDGE_ASK_DNS, "b.example", 0));
+	assert_non_null(strstr(gate_fault(gate), "it is broken"));
+}
+
 static void a_rule_ends(void **state)
 {
 	struct edge_ask ask = make_ask(EDGE_ASK_TUNNEL, "a.example", 443);
@@ -478,6 +511,7 @@ int main(void)
 		TEST(a_name_has_an_address_when_a_port_is_allowed),
 		TEST(a_rule_of_another_sandbox_is_none),
 		TEST(a_deny_of_this_sandbox_names_it),
+		TEST(a_managed_policy_limits_and_is_named),
 		TEST(a_rule_ends),
 		TEST(other_spellings_are_refused),
 		TEST(what_edge_refused_is_recorded_and_never_allowed),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_text - from the text of a policy to its two tables, as sbxd makes them, for tests.
+ * policy_text - from the text of a policy to its tables, as sbxd makes them, for tests.
  *
- * How      A text that cannot be read becomes a table with a fault, which denies everything.
+ * How      Without policy_text_limit, there is no managed policy. A text that cannot be read
+ *          becomes a table with a fault, which denies everything.
  * Trust    Test code.
  */
 #pragma once
@@ -22,7 +23,8 @@ static inline void policy_text_files(
 	for (size_t i = 0; i < POLICY_N_PARTS; i++) {
 		struct table_wish wish = {.part = (enum policy_part)i,
 			.rules = &rules,
-			.fault = r < 0 ? err_text(&err, r) : NULL};
+			.unset = i == POLICY_MANAGED,
+			.fault = r < 0 && i != POLICY_MANAGED ? err_text(&err, r) : NULL};
 		AUTO_FREE uint32_t *pick =
 			table_pick(&rules, i == POLICY_OWN ? sandbox : NULL, &wish.n);
 
@@ -33,15 +35,39 @@ static inline void policy_text_files(
 	}
 }
 
-/* As sbxd, a keeper and sbx-egress together: compiled into files, and opened. */
-static inline struct policy *policy_load(struct slice text, const char *name, const char *sandbox)
+/* The same with a managed policy. */
+static inline void policy_text_limit(struct slice managed, int files[POLICY_N_PARTS])
+{
+	AUTO_RULES struct rules rules = {0};
+	struct table_wish wish = {.part = POLICY_MANAGED, .rules = &rules};
+	AUTO_FREE uint32_t *pick = NULL;
+
+	if (rules_decode(managed, "managed", &rules, NULL) < 0)
+		abort();
+	pick = table_pick(&rules, NULL, &wish.n);
+	wish.pick = pick;
+	fd_close(&files[POLICY_MANAGED]);
+	files[POLICY_MANAGED] = table_make(&wish);
+}
+
+/* As sbxd, a keeper and sbx-egress together: compiled into files, and opened. managed: p is NULL:
+ * there is none. */
+static inline struct policy *policy_load_limited(
+	struct slice text, struct slice managed, const char *name, const char *sandbox)
 {
 	int files[POLICY_N_PARTS];
 	struct policy *p;
 
 	policy_text_files(text, name, sandbox, files);
+	if (managed.p)
+		policy_text_limit(managed, files);
 	p = policy_open(files);
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
 		fd_close(&files[i]);
 	return p;
+}
+
+static inline struct policy *policy_load(struct slice text, const char *name, const char *sandbox)
+{
+	return policy_load_limited(text, slice_of(NULL, 0), name, sandbox);
 }

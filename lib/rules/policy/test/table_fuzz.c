@@ -102,9 +102,15 @@ static void try_tables(const uint8_t *data, size_t size)
 	struct rd rd = rd_init(slice_of(data, size));
 	size_t first = MIN(rd_u32(&rd), size);
 	struct slice rest = slice_of(rd.p, rd.n), s = slice_take(&rest, first);
-	void *bytes[POLICY_N_PARTS] = {copy_table(s, POLICY_ALL), copy_table(rest, POLICY_OWN)};
-	const size_t n[POLICY_N_PARTS] = {(s.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN,
-		(rest.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN};
+	/* The same bytes as a managed policy for some inputs. */
+	bool limits = s.n && s.p[s.n - 1] & 1;
+	void *bytes[POLICY_N_PARTS] = {[POLICY_ALL] = copy_table(s, POLICY_ALL),
+		[POLICY_MANAGED] = limits ? copy_table(s, POLICY_MANAGED) : NULL,
+		[POLICY_OWN] = copy_table(rest, POLICY_OWN)};
+	const size_t n[POLICY_N_PARTS] = {
+		[POLICY_ALL] = (s.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN,
+		[POLICY_MANAGED] = (s.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN,
+		[POLICY_OWN] = (rest.n + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN};
 	struct policy *p = policy_from(bytes, n);
 	struct policy_op op = {.kind = RULE_NETWORK, .now_ms = 2};
 	struct slice headers[POLICY_MAX_HEADERS];

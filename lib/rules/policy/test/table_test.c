@@ -40,6 +40,14 @@ static void *build(const struct rules *rules, enum policy_part part, bool only, 
 	return table_build(&wish, ret_n);
 }
 
+/* There is no managed policy. */
+static void *build_unset(size_t *ret_n)
+{
+	struct table_wish wish = {.part = POLICY_MANAGED, .unset = true};
+
+	return table_build(&wish, ret_n);
+}
+
 static int put(const void *bytes, size_t n, int seals)
 {
 	int fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -63,14 +71,15 @@ static bool allows(const struct policy *p, const char *name)
 	return d.allowed;
 }
 
-/* Opens both files and closes them. */
+/* Opens both files, without a managed policy, and closes them. */
 static struct policy *open_both(int all, int own)
 {
-	int files[POLICY_N_PARTS] = {all, own};
+	struct table_wish unset = {.part = POLICY_MANAGED, .unset = true};
+	int files[POLICY_N_PARTS] = {all, table_make(&unset), own};
 	struct policy *p = policy_open(files);
 
-	fd_close(&files[0]);
-	fd_close(&files[1]);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		fd_close(&files[i]);
 	return p;
 }
 
@@ -85,14 +94,16 @@ static struct both both_of(const char *text)
 	struct both b = {.rules = parse(text)};
 
 	for (size_t i = 0; i < POLICY_N_PARTS; i++)
-		b.bytes[i] = build(&b.rules, (enum policy_part)i, false, &b.n[i]);
+		b.bytes[i] = i == POLICY_MANAGED
+				     ? build_unset(&b.n[i])
+				     : build(&b.rules, (enum policy_part)i, false, &b.n[i]);
 	return b;
 }
 
 static void both_done(struct both *b)
 {
-	free(b->bytes[0]);
-	free(b->bytes[1]);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		free(b->bytes[i]);
 	rules_done(&b->rules);
 }
 
@@ -108,8 +119,8 @@ static void must_deny(struct policy *p, const char *why)
 static void two_sealed_files_are_a_policy(void **state)
 {
 	struct both b = both_of(TEXT);
-	struct policy *p =
-		open_both(put(b.bytes[0], b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS));
+	struct policy *p = open_both(
+		put(b.bytes[0], b.n[0], SEALS), put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS));
 
 	assert_null(policy_fault(p));
 	assert_true(allows(p, "a.com"));
@@ -144,17 +155,20 @@ static void each_part_must_be_there_and_sealed(void **state)
 {
 	struct both b = both_of(TEXT);
 
-	must_deny(open_both(-1, put(b.bytes[1], b.n[1], SEALS)), "for all sandboxes: missing");
+	must_deny(open_both(-1, put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
+		"for all sandboxes: missing");
 	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS), -1), "of this sandbox: missing");
 	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS), put("", 0, SEALS)), "empty");
 	for (unsigned seal = F_SEAL_SEAL; seal <= F_SEAL_WRITE; seal <<= 1)
 		must_deny(open_both(put(b.bytes[0], b.n[0], (int)(SEALS & ~seal)),
-				  put(b.bytes[1], b.n[1], SEALS)),
+				  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 			"not sealed");
-	must_deny(open_both(open("/dev/null", O_RDONLY), put(b.bytes[1], b.n[1], SEALS)),
+	must_deny(open_both(open("/dev/null", O_RDONLY),
+			  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 		"not sealed");
 	/* Each in the other's place. */
-	must_deny(open_both(put(b.bytes[1], b.n[1], SEALS), put(b.bytes[0], b.n[0], SEALS)),
+	must_deny(open_both(put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS),
+			  put(b.bytes[0], b.n[0], SEALS)),
 		"damaged");
 	both_done(&b);
 }
@@ -165,12 +179,14 @@ static void a_truncated_or_half_written_table_denies(void **state)
 	uint8_t *half = xcalloc(b.n[0], 1);
 
 	for (size_t n = 0; n < b.n[0]; n += n < 600 ? 1 : 61)
-		must_deny(open_both(put(b.bytes[0], n, SEALS), put(b.bytes[1], b.n[1], SEALS)),
+		must_deny(open_both(put(b.bytes[0], n, SEALS),
+				  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 			n == 0 ? "empty" : "truncated");
 	/* The sections are written, the head is not. */
 	memcpy(half + 600, (uint8_t *)b.bytes[0] + 600, b.n[0] - 600);
-	must_deny(
-		open_both(put(half, b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS)), "not a table");
+	must_deny(open_both(put(half, b.n[0], SEALS),
+			  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
+		"not a table");
 	free(half);
 	both_done(&b);
 }
@@ -178,14 +194,16 @@ static void a_truncated_or_half_written_table_denies(void **state)
 static void another_format_or_build_denies(void **state)
 {
 	struct both b = both_of(TEXT);
-	struct table_head *head = b.bytes[1];
+	struct table_head *head = b.bytes[POLICY_OWN];
 
 	head->format++;
-	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS)),
+	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS),
+			  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 		"another version");
 	head->format--;
 	head->build[1] ^= 1;
-	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS)),
+	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS),
+			  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 		"another version");
 	both_done(&b);
 }
@@ -205,7 +223,8 @@ static void a_fault_and_no_policy_are_told_apart(void **state)
 	struct both b = both_of(TEXT);
 	struct policy_op op = {.kind = RULE_NETWORK, .port = 443, .now_ms = 1};
 	struct policy_decision d;
-	struct policy *p = open_both(make_state(&none), put(b.bytes[1], b.n[1], SEALS));
+	struct policy *p =
+		open_both(make_state(&none), put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS));
 	struct host host;
 
 	assert_int_equal(host_from_wire(slice_from_str("own.com"), &host, NULL), 0);
@@ -213,7 +232,7 @@ static void a_fault_and_no_policy_are_told_apart(void **state)
 	policy_decide(p, &op, &d);
 	assert_int_equal(d.why, POLICY_NO_POLICY);
 	must_deny(p, "no network policy is set");
-	must_deny(open_both(make_state(&fault), put(b.bytes[1], b.n[1], SEALS)),
+	must_deny(open_both(make_state(&fault), put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 		"line 3: ?[31mbroken");
 	both_done(&b);
 }
@@ -224,9 +243,10 @@ static void only_own_allow_rules_count_in_a_closed_sandbox(void **state)
 	struct both b = both_of(TEXT "allow network bad.b.com for sandbox demo\n");
 	struct policy *p;
 
-	free(b.bytes[1]);
-	b.bytes[1] = build(&b.rules, POLICY_OWN, true, &b.n[1]);
-	p = open_both(put(b.bytes[0], b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS));
+	free(b.bytes[POLICY_OWN]);
+	b.bytes[POLICY_OWN] = build(&b.rules, POLICY_OWN, true, &b.n[POLICY_OWN]);
+	p = open_both(
+		put(b.bytes[0], b.n[0], SEALS), put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS));
 	assert_null(policy_fault(p));
 	assert_false(allows(p, "a.com"));
 	assert_true(allows(p, "own.com"));
@@ -258,7 +278,8 @@ static void too_many_patterns_are_the_fault_of_one_part(void **state)
 		text = xasprintf("%sallow network p%d*.x.com for sandbox demo\n", old, i);
 	}
 	b = both_of(text);
-	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS), put(b.bytes[1], b.n[1], SEALS)),
+	must_deny(open_both(put(b.bytes[0], b.n[0], SEALS),
+			  put(b.bytes[POLICY_OWN], b.n[POLICY_OWN], SEALS)),
 		"more than 128 patterns");
 	both_done(&b);
 }
@@ -285,7 +306,7 @@ static void no_damage_leads_out_of_the_table(void **state)
 			memcpy(copy[i], bytes[i], n[i]);
 		}
 		for (size_t k = random_below(&rs, 60); k > 0; k--) {
-			size_t part = random_below(&rs, 8) == 0;
+			size_t part = random_below(&rs, 8) ? POLICY_ALL : 1 + random_below(&rs, 2);
 			size_t from = random_below(&rs, 4) ? sizeof(struct table_head) : 90;
 
 			((uint8_t *)copy[part])[from +
