@@ -247,6 +247,51 @@ def test_a_push_in_chunks_passes(rig, repo):
     assert repo.lab.gits.pushes == [b"0000"]  # git's probe
 
 
+def held(rig):
+    """The request that waits for a person: its line, effects and preview."""
+    for _ in range(600):
+        text = rig.lines("held")
+        if " open " in text.splitlines()[0]:
+            return text
+        time.sleep(0.1)
+    raise AssertionError("no request waits for a person")
+
+
+def start(repo, *argv):
+    return subprocess.Popen(["git", "push", "origin", *argv], cwd=repo.work, env=repo.env,
+                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_held_push_shows_what_it_does_and_passes_when_approved(rig, repo):
+    rules(rig, FETCH, AGENT, "ask git github.com/acme/* do push ref refs/heads/main")
+    repo.commit("add a \x1b[31mtask", **{".github/workflows/ci.yml": "x\n", "docs/a": "b\n"})
+    push = start(repo, "main")
+    text = held(rig)
+    assert f"git:push {HOST}/acme/{repo.name} refs/heads/main" in text
+    assert "push refs/heads/main: 1 commits, 2 files" in text
+    assert "| add a " in text and "\x1b" not in text
+    assert re.search(r"A \| \.github/workflows/ci\.yml.* ! run by: GitHub", text), text
+    assert "M | docs/a" in text
+    assert not repo.lab.gits.pushes
+    assert rig.command("answer once") == "ok"
+    said = push.communicate(timeout=60)[1]
+    assert push.returncode == 0, said
+    assert repo.at("refs/heads/main") == repo.git("rev-parse", "HEAD")
+    assert [r["hold"] for r in repo.records(kind="decision", op="POST .*receive-pack")] \
+        == [text.split()[0]]
+
+
+def test_a_held_push_that_a_person_refuses_says_so(rig, repo):
+    rules(rig, "allow git github.com/acme/* do create", "ask git github.com/acme/* do push")
+    repo.commit("two")
+    push = start(repo, "main")
+    text = held(rig)
+    assert "push refs/heads/main: 1 commits\n" in text  # without fetch, files are not known
+    assert rig.command("answer no") == "ok"
+    assert "refused by the user" in push.communicate(timeout=60)[1]
+    assert push.returncode != 0 and not repo.lab.gits.pushes
+
+
 class Half:
     """The head of a push, and a part of its content."""
 

@@ -40,6 +40,7 @@ const char *clerk_verb_name(enum clerk_verb verb)
 static const struct field open_fields[] = {
 	FIELD_BOOL(clerk_open, is_advert),
 	FIELD_BOOL(clerk_open, paths),
+	FIELD_BOOL(clerk_open, files),
 	FIELD_NUMBER(clerk_open, max_bytes),
 	FIELD_TEXT(clerk_open, wants),
 	{0},

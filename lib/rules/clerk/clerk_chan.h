@@ -55,6 +55,7 @@ extern const struct chan clerk_chan;
 struct clerk_open {
 	bool is_advert; /* the list of refs; else a push */
 	bool paths;	/* an effect for each changed file */
+	bool files;	/* changed files in the preview, if they can be known */
 	uint32_t max_bytes;
 	char wants[EDGE_MAX_WANTS]; /* names of the headers that WANT reports */
 };
@@ -97,13 +98,12 @@ const char *clerk_verb_name(enum clerk_verb verb);
 
 /* clerk's side. HELLO: chan_send_hello. DONE: chan_send_plain. */
 int clerk_send_want(int sock, const char *named) MUST_CHECK;
-/* Records that clerk_put_effect has written. */
 int clerk_send_effects(int sock, struct slice records) MUST_CHECK;
 int clerk_send_judged(int sock, const struct clerk_judged *judged) MUST_CHECK;
 /* Sets wr->bad if there is no room for all of it. */
 void clerk_put_effect(struct wr *wr, const struct clerk_effect *e);
 
-/* keeper's side; fds stay the caller's. CONFIG: chan_send_plain. */
+/* keeper's side; fds stay the caller's. CONFIG: plain. */
 int clerk_ask_open(int sock, const struct clerk_open *open, int fd) MUST_CHECK;
 int clerk_answer_want(int sock, const struct clerk_line *line, int fd) MUST_CHECK;
 int clerk_answer_judged(int sock, const struct clerk_decided *decided, int fd) MUST_CHECK;

@@ -22,7 +22,8 @@ void gate_put_push(struct gate *g, const struct edge_ask *ask, const struct head
 		return;
 	}
 	g->is_push = true;
-	g->push = (struct gate_push){.is_advert = d->push == HEAD_ADVERT, .paths = d->paths};
+	g->push = (struct gate_push){
+		.is_advert = d->push == HEAD_ADVERT, .paths = d->paths, .asks = d->asks};
 	/* It is a part of the target. */
 	(void)snprintf(g->push.repository, sizeof(g->push.repository), "%.*s", (int)repository.n,
 		(const char *)repository.p);
@@ -155,11 +156,11 @@ void gate_put_asked(struct gate *g, const struct head_decision *d)
 	struct wr wr = wr_init((uint8_t *)g->hold_effects, sizeof(g->hold_effects) - 1);
 	bool good = true;
 
+	if (g->pushed)
+		good = put_pushed(&wr, g->pushed);
 	for (size_t i = 0; i < d->effects.n; i++)
 		if (!is_replaced(g, d, i))
 			good = put_effect(&wr, &d->effects.v[i]) && good;
-	if (g->pushed)
-		good = put_pushed(&wr, g->pushed) && good;
 	g->hold_effects[good ? wr.n : 0] = '\0';
 	(void)snprintf(g->hold_rule, sizeof(g->hold_rule), "%s", d->rule);
 	(void)snprintf(g->where, sizeof(g->where), "%s", d->where);

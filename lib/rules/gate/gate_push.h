@@ -20,6 +20,7 @@
 struct gate_push {
 	bool is_advert; /* the list of refs: decided, but its answer must be rewritten */
 	bool paths;	/* rules are about the files that a push changes */
+	bool asks;	/* a person may have to be asked */
 	char repository[EDGE_MAX_TARGET];
 };
 

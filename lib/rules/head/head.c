@@ -117,6 +117,7 @@ static bool put_push(const struct policy *policy, const struct policy_op *op,
 		return false;
 	ret->push = ret->effects.push;
 	ret->paths = git.paths;
+	ret->asks = git.asks;
 	list[at] = list[0];
 	list[0] = push ? (struct policy_description){push->effect, push->n, push->n == 0}
 		       : (struct policy_description){.is_covered = git.permits};

@@ -77,6 +77,7 @@ struct head_decision {
 	size_t which;		      /* the effect that the texts are about */
 	enum head_git push;	      /* rules are about the repository of this push */
 	bool paths;		      /* of a push: they are about the files that it changes */
+	bool asks;		      /* of a push: a person may have to be asked */
 	char rule[HEAD_MAX_RULE];     /* the rule that decided, as written; "": none applies */
 	char id[HEAD_MAX_ID];	      /* its id, or "" */
 	char where[POLICY_MAX_WHERE]; /* policy_print_where, or "" */

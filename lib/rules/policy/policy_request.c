@@ -96,6 +96,7 @@ static void collect_git(struct look *l, const struct req_row *row, const struct 
 {
 	l->git->is_named = true;
 	l->git->permits = l->git->permits || (rule->effect != RULE_DENY && !l->is_mute);
+	l->git->asks = l->git->asks || rule->effect == RULE_ASK;
 	l->git->paths = l->git->paths ||
 			effect_terms_have(text_at(l, row->terms, row->n_terms), EFFECT_TERM_PATH);
 }

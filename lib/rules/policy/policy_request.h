@@ -70,6 +70,7 @@ struct policy_git {
 	bool is_named; /* some rule is about it */
 	bool permits;  /* some rule allows or asks, for a part of what can be done */
 	bool paths;    /* some rule is about files */
+	bool asks;     /* some rule asks */
 };
 void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
 	struct policy_git *ret);

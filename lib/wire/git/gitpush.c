@@ -386,6 +386,13 @@ static int judge_paths(struct gitpush *p, struct gitpush_ref *ref, struct err *e
 	return r;
 }
 
+void gitpush_drop_paths(struct gitpush *p)
+{
+	p->paths = p->failed = false;
+	if (p->next < p->commands->n)
+		clear_paths(&p->ref[p->next]);
+}
+
 int gitpush_judge(struct gitpush *p, struct gitpush_need *ret, struct err *err)
 {
 	while (p->next < p->commands->n) {

@@ -91,6 +91,8 @@ int gitpush_judge(struct gitpush *p, struct gitpush_need *ret, struct err *err) 
 void gitpush_supply(struct gitpush *p, struct gitpack *pack);
 /* NULL: the server has no default branch, so a new ref is compared with nothing. */
 void gitpush_set_head(struct gitpush *p, const struct git_oid *head);
+/* Changed files are not needed any more, after an error of gitpush_judge. */
+void gitpush_drop_paths(struct gitpush *p);
 /* The bytes of the push's pack; empty without one. */
 struct slice gitpush_pack(const struct gitpush *p);
 /* The result for a command. */

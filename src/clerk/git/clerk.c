@@ -131,6 +131,12 @@ static void judge_push(struct clerk *c)
 	struct err err = {0};
 	int r = gitpush_judge(c->push, &c->need, &err);
 
+	/* no rule needs the files */
+	if (r < 0 && c->config.files && !c->config.paths) {
+		c->config.files = false;
+		gitpush_drop_paths(c->push);
+		r = gitpush_judge(c->push, &c->need, &err);
+	}
 	if (r == GITPUSH_NEED) {
 		request_need(c);
 		return;
@@ -175,7 +181,7 @@ void clerk_end(struct clerk *c)
 		end_unknown(c, &err);
 		return;
 	}
-	c->push = gitpush_new(&c->commands, TAKE(c->pack), c->config.paths);
+	c->push = gitpush_new(&c->commands, TAKE(c->pack), c->config.paths || c->config.files);
 	judge_push(c);
 }
 

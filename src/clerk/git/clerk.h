@@ -19,6 +19,7 @@
 
 struct clerk_config {
 	bool paths;	    /* an effect for each changed file */
+	bool files;	    /* changed files in the preview, if they can be known */
 	uint32_t max_bytes; /* of a pack */
 };
 

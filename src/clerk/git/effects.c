@@ -18,11 +18,11 @@ static void put_effects(const struct clerk *c, const struct gitpush_ref *ref, en
 	struct clerk_effect e = {.verb = verb, .ref = slice_from_str(ref->command->name)};
 
 	/* a push without a changed file is still an effect */
-	e.no_path = ref->has_paths;
-	if (ref->n_paths == 0)
+	e.no_path = ref->has_paths && ref->n_paths == 0;
+	if (!c->config.paths || ref->n_paths == 0)
 		c->sink.effect(c->sink.arg, &e);
 	e.no_path = false;
-	for (size_t i = 0; i < ref->n_paths; i++) {
+	for (size_t i = 0; c->config.paths && i < ref->n_paths; i++) {
 		e.path = slice_from_str(ref->path[i].path);
 		c->sink.effect(c->sink.arg, &e);
 	}

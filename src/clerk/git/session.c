@@ -185,7 +185,8 @@ static int on_open(struct session *s, struct ipc_msg *msg)
 	if (r < 0)
 		return r;
 	to.arg = s;
-	config = (struct clerk_config){.paths = s->open.paths, .max_bytes = s->open.max_bytes};
+	config = (struct clerk_config){
+		.paths = s->open.paths, .files = s->open.files, .max_bytes = s->open.max_bytes};
 	s->clerk = clerk_new(&config, &to);
 	if (s->n_list > 0)
 		r = clerk_set_list(s->clerk, slice_of(s->list, s->n_list), &err);

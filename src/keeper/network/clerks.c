@@ -272,6 +272,7 @@ static int send_open(struct keeper *k, struct clerk *c)
 {
 	struct clerk_open open = {.is_advert = c->push.is_advert,
 		.paths = c->push.paths,
+		.files = c->push.asks,
 		.max_bytes = KEEPER_PUSH_BYTES};
 	AUTO_CLOSE int list = make_list();
 	int r = list < 0 ? list : chan_send_plain(c->worker.sock, CLERK_CONFIG, 0, list);

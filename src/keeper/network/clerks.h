@@ -16,7 +16,7 @@
  * Limits   KEEPER_MAX_CLERKS, KEEPER_CLERK_MS, KEEPER_PUSH_BYTES, CLERK_MAX_WANTS,
  *          CLERK_MAX_EFFECTS, CLERKS_MAX_RECORDS.
  * Never    Reads the content of a push.
- * See      lib/rules/clerk/clerk_chan.h, src/clerk/git/README, tests/proxy/test_pushes.py
+ * See      lib/rules/clerk/clerk_chan.h, src/clerk/git/README, clerk_test.c, clerk_model_test.c
  */
 #pragma once
 

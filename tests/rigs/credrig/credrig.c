@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/fs/fd.h"
+#include "lib/base/hex.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/fs/file.h"
@@ -214,6 +215,8 @@ static void on_keeper(struct credrig *c, uint32_t *ret_done)
 		c->phase = state.phase;
 	if (msg.type == KEEPER_WANT_VAULT)
 		give_vault(c);
+	if (msg.type == KEEPER_HELD && hold_get_held(&msg, &c->held) < 0)
+		fault(c, "a HELD does not decode");
 	if (msg.type == KEEPER_DONE && keeper_get_done(&msg, &done) == 0 && ret_done)
 		*ret_done = msg.id;
 	ipc_msg_done(&msg);
@@ -265,6 +268,29 @@ static void say_env(const struct credrig *c, char *buf, size_t size)
 		(void)snprintf(buf + n, size - n, "end\n");
 }
 
+/* The last request that needed an approval, with its digest and the preview. */
+static void say_held(const struct credrig *c, char *buf, size_t size)
+{
+	char digest[2 * SHA256_BYTES + 1];
+
+	hex_print(c->held.digest, SHA256_BYTES, digest);
+	(void)snprintf(buf, size, "%s %s %s\n%s%send\n", c->held.id, hold_state_name(c->held.state),
+		digest, c->held.effects, c->held.preview);
+}
+
+/* As `sbx approve ID --once`, or `sbx refuse ID`. */
+static void answer_held(struct credrig *c, const char *choice)
+{
+	struct hold_reply reply = {.choice = HOLD_CHOICE_NO, .where = "api"};
+
+	if (strcmp(choice, "once") == 0)
+		reply.choice = HOLD_CHOICE_ONCE;
+	(void)!str_copy(reply.id, sizeof(reply.id), c->held.id);
+	memcpy(reply.digest, c->held.digest, sizeof(reply.digest));
+	if (hold_send_reply(c->sbxd, ++c->reloads, &reply) < 0)
+		fault(c, "the keeper does not take an answer");
+}
+
 static bool on_line(struct rig *r, const char *line, char *buf, size_t size)
 {
 	struct credrig *c = of(r);
@@ -276,6 +302,11 @@ static bool on_line(struct rig *r, const char *line, char *buf, size_t size)
 	} else if (strcmp(line, "pids") == 0) {
 		(void)snprintf(buf, size, "{\"keeper\": %d, \"vault_run\": %d, \"trusts\": %u}\n",
 			(int)c->keeper_pid, (int)c->vault_pid, c->n_trusts);
+	} else if (strcmp(line, "held") == 0) {
+		say_held(c, buf, size);
+	} else if (strncmp(line, "answer ", 7) == 0) {
+		answer_held(c, line + 7);
+		(void)snprintf(buf, size, "ok\n");
 	} else if (strcmp(line, "vault") == 0) {
 		if (c->vault_pid == 0)
 			start_vault(c);

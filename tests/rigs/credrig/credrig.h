@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "lib/rules/hold/hold_msg.h"
 #include "lib/wire/guestapi/guest_ctl.h"
 #include "tests/rigs/netrig/rig.h"
 
@@ -41,6 +42,7 @@ struct credrig {
 	uint32_t reloads;
 	struct guest_trust trust; /* what the guest was told last */
 	unsigned n_trusts;
+	struct hold_msg held; /* the last request that needed an approval */
 };
 
 extern const struct wire_ops credrig_ctl_ops;
