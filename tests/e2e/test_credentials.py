@@ -20,6 +20,7 @@ import host
 import pytest
 
 from installation import TREE, WITH_DOCKER, private
+from term import Terminal
 
 sys.path.insert(0, str(TREE / "tests" / "rigs" / "lab"))
 import credlab  # noqa: E402
@@ -49,6 +50,18 @@ REAL = {"here.test": "api.anthropic.com", "git.test": "github.com", "groq.test":
         "login.test": "platform.claude.com", "account.test": "mcp-proxy.anthropic.com"}
 
 
+# How the agents log in: the pages of the provider, and the callback.
+ACCOUNTS = {
+    "claude": {"page": "claude.ai/oauth/authorize", "token": "platform.claude.com/v1/oauth/token",
+               "api": "mcp-proxy.anthropic.com", "callback": "localhost:54545/callback"},
+    "codex": {"page": "auth.openai.com/oauth/authorize", "token": "auth.openai.com/oauth/token",
+              "api": "chatgpt.com", "callback": "localhost:1455/auth/callback"},
+    "gemini": {"page": "accounts.google.com/o/oauth2/v2/auth",
+               "token": "oauth2.googleapis.com/token",
+               "api": "cloudcode-pa.googleapis.com", "callback": "127.0.0.1:45821/oauth2callback"},
+}
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     with credlab.Lab(tmp_path_factory.mktemp("lab")) as made:
@@ -68,7 +81,9 @@ def env(lab):
                  "github.com": lab.gits.port, "registry.test": lab.images.port,
                  "plain.test": lab.server.port, "bare.test": lab.server.port,
                  REAL["login.test"]: lab.server.port,
-                 REAL["account.test"]: lab.server.port}
+                 REAL["account.test"]: lab.server.port,
+                 **{a[k].split("/")[0]: lab.server.port for a in ACCOUNTS.values()
+                    for k in ("token", "api")}}
         made.sbx("settings", "set", "network.connect-to",
                  ",".join(f"{name}:443=127.0.0.1:{port}" for name, port in ports.items()))
         made.sbx("settings", "set", "network.extra-ca", lab.ca.pem)
@@ -454,6 +469,85 @@ def test_tokens_of_a_login_stay_on_the_host(box, lab):
     said = client(box,
                   f"curl -sS -m 60 -H 'content-type: application/json' -d '{body}' https://login.test/v1/oauth/token")
     assert "proxy-managed" in said and TOKEN not in said, said
+    CANARIES["token"] = TOKEN
+
+
+# An OAuth client with the hosts and the callback of an agent: listens, opens the page, takes the
+# code, ends when the page after it was fetched, gets its tokens and uses one.
+LOGIN = """
+import http.server, json, subprocess, sys, urllib.parse as u
+name, page, token, api, callback = sys.argv[1:]
+class Login(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        query = u.parse_qs(u.urlsplit(self.path).query)
+        if self.path.startswith("/" + callback.partition("/")[2] + "?"):
+            assert query["state"] == ["s-" + name]
+            self.server.code = query["code"][0]
+            self.send_response(302)
+            self.send_header("Location", "/success")
+        else:
+            self.send_response(200)
+            self.server.ended = True
+        self.end_headers()
+    def log_message(self, *args):
+        pass
+port = int(callback.partition("/")[0].rpartition(":")[2])
+server = http.server.HTTPServer(("127.0.0.1", port), Login)
+server.ended = False
+subprocess.run(["xdg-open", "https://" + page + "?" + u.urlencode({"client_id": name,
+    "response_type": "code", "state": "s-" + name, "redirect_uri": "http://" + callback})],
+    check=True)
+while not server.ended:
+    server.handle_request()
+body = {"grant_type": "authorization_code", "code": server.code}
+kind = "json" if name == "claude" else "x-www-form-urlencoded"
+said = subprocess.run(["curl", "-sS", "-m", "60", "-H", "content-type: application/" + kind, "-d",
+    json.dumps(body) if name == "claude" else u.urlencode(body), "https://" + token],
+    check=True, capture_output=True, text=True).stdout
+print(said)
+open("/home/agent/." + name + "-login", "w").write(said)
+subprocess.run(["curl", "-sS", "-m", "60", "-H", "authorization: Bearer "
+    + json.loads(said)["access_token"], "https://" + api + "/account-" + name], check=True)
+"""
+
+
+@pytest.fixture
+def chromium(env, lab, tmp_path):
+    """$BROWSER: a headless Chromium that finds the pages of the providers in the lab."""
+    hosts = {a["page"].split("/")[0] for a in ACCOUNTS.values()}
+    rules = ",".join(f"MAP {h}:443 127.0.0.1:{lab.server.port}" for h in hosts)
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexec chromium --headless=new --no-sandbox --disable-gpu "
+                       f"--user-data-dir={tmp_path}/profile --ignore-certificate-errors "
+                       f"--host-resolver-rules='{rules}' --dump-dom \"$1\" >{tmp_path}/page "
+                       f"2>{tmp_path}/errors\n")
+    program.chmod(0o755)
+    env.env["BROWSER"] = str(program)
+    yield tmp_path / "page"
+    del env.env["BROWSER"]
+
+
+@pytest.mark.parametrize("name", list(ACCOUNTS))
+def test_an_account_logs_in_with_the_browser_of_the_host(env, box, lab, chromium, name):
+    account = ACCOUNTS[name]
+    program = subprocess.Popen(
+        ["sbx", "exec", "-i", box.name, "python3", "-", name,
+         *(account[k] for k in ("page", "token", "api", "callback"))],
+        env=env.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program.stdin.write(LOGIN)
+    program.stdin.close()
+    links = host.until(lambda: json.loads(env.sbx("open", "--json").stdout)["links"], 120)
+    with Terminal(env, "sbx", "open", links[0]["id"]) as t:
+        t.wait_for("is passed into the sandbox", 60)
+        t.line("y")
+        t.wait_for("Passed the callback into the sandbox", 120)
+        assert t.wait_end(60) == 0
+    said = program.stdout.read()
+    assert program.wait(120) == 0, said
+    assert "proxy-managed" in said and TOKEN not in said, said
+    sent = lab.server.header(lab.server.wait(f"/account-{name}")[0], "authorization")
+    assert len(sent) == 1 and sent[0].startswith(f"Bearer {TOKEN}-access-"), sent
+    host.until(lambda: "received the login" in chromium.read_text(), 60)
     CANARIES["token"] = TOKEN
 
 

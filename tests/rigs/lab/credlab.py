@@ -35,7 +35,9 @@ NAMES = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.c
          "api.groq.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com", "api.test",
          "*.api.test",
          "git.test", "registry.test", "npm.test", "s3.test", "evil.test", "plain.test", "bare.test",
-         "platform.claude.com", "mcp-proxy.anthropic.com")
+         "platform.claude.com", "mcp-proxy.anthropic.com", "claude.ai", "auth.openai.com",
+         "chatgpt.com", "accounts.google.com", "oauth2.googleapis.com",
+         "cloudcode-pa.googleapis.com")
 WAIT = 20
 
 

@@ -179,6 +179,15 @@ function token(res) {
   }));
 }
 
+// The page of a login, whose user agrees at once.
+function authorize(res, url) {
+  const to = new URL(url.searchParams.get("redirect_uri"));
+  to.searchParams.set("code", "code-of-the-login");
+  to.searchParams.set("state", url.searchParams.get("state"));
+  res.writeHead(302, { location: to.href });
+  return res.end();
+}
+
 // A repository in the form of GitHub, with its own token; in pieces, or compressed.
 function repository(res, url) {
   const sum = createHash("sha256").update(url.searchParams.get("n") ?? "").digest("hex");
@@ -196,7 +205,8 @@ function repository(res, url) {
 }
 
 function answer(req, res, url, body) {
-  if (url.pathname === "/v1/oauth/token") return token(res);
+  if (["/v1/oauth/token", "/oauth/token", "/token"].includes(url.pathname)) return token(res);
+  if (["/oauth/authorize", "/o/oauth2/v2/auth"].includes(url.pathname)) return authorize(res, url);
   const [, first, second] = url.pathname.split("/");
   const n = Number(url.searchParams.get("n") ?? 10);
   if (first === "reflect") return reflect(req, res, second);
