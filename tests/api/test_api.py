@@ -558,7 +558,7 @@ def test_patch_renames_and_counts_generations(d):
     status, o = d.call("PATCH", "/v1/sandboxes/uno", {"cpus": 4, "generation": 1})
     assert status == 409 and o["error"]["code"] == "stale"
     assert d.call("PATCH", "/v1/sandboxes/uno", {"name": "two"})[0] == 409
-    assert d.call("PATCH", "/v1/sandboxes/uno", {"env": {}})[0] == 400
+    assert d.call("PATCH", "/v1/sandboxes/uno", {"agent": "shell"})[0] == 400
     status, o = d.call("PATCH", "/v1/sandboxes/uno", {"cpus": 3})
     assert (status, o["generation"]) == (200, 2), "nothing changed, so no new generation"
     assert d.call("GET", "/v1/sandboxes/one")[0] == 404

@@ -226,6 +226,50 @@ def test_rename_and_update(inst):
     assert get(inst, "other")["cpus"] == 3
 
 
+def test_variables_and_workspaces_of_an_existing_sandbox(inst):
+    for name in ("one", "two", "three"):
+        (inst.root / name).mkdir()
+    inst.create("demo", inst.root / "one", "-e", "A=1", "-e", "B=2", "--hide", ".env")
+    p = inst.sbx("update", "demo", "--env", "B=3", "--env", "C", "--rm-env", "A", "--hide", "*.key",
+                 "--add-path", f"{inst.root / 'two'}:ro", env={"C": "from here"}, check=0)
+    assert f"workspace  {inst.root / 'two'} (ro)\n" in p.stdout
+    assert "applied at the next start\nRestart it with: sbx restart demo" in p.stdout
+    s = get(inst, "demo")
+    assert s["env"] == {"B": "3", "C": "from here"}
+    assert s["hide"] == [".env", "*.key"]
+    assert [(w["host"], w["ro"]) for w in s["workspaces"]] == [(str(inst.root / "one"), False),
+                                                              (str(inst.root / "two"), True)]
+    writable = inst.root / "state/sbx/writable" / s["id"]
+    assert str(inst.root / "one") in writable.read_text()
+    inst.sbx("update", "demo", "--add-path", inst.root / "three", check=0)
+    assert str(inst.root / "three") in writable.read_text()
+    p = inst.sbx("update", "demo", "--rm-path", inst.root / "three", check=1)
+    assert "is running: stop it before a workspace is removed" in p.stderr
+    inst.sbx("stop", "--cold", "demo", check=0)
+    inst.sbx("update", "demo", "--rm-path", "../three", check=0)
+    assert str(inst.root / "three") not in writable.read_text()
+    assert len(get(inst, "demo")["workspaces"]) == 2
+
+
+def test_wrong_changes_of_workspaces_change_nothing(inst):
+    (inst.home / ".ssh").mkdir()
+    (inst.root / "elsewhere").mkdir()
+    inst.create("demo", inst.work)
+    inst.sbx("stop", "--cold", "demo", check=0)
+    before = get(inst, "demo")
+    os.symlink(inst.root / "elsewhere", inst.work / "planted")
+    for args, says in ((["--add-path", inst.home / ".ssh"], ".ssh"),
+                       (["--add-path", inst.root / "none"], "cannot find workspace"),
+                       (["--add-path", inst.work], "duplicate workspace"),
+                       (["--add-path", inst.work / "planted"], "link"),
+                       (["--rm-path", "/nowhere"], "has no workspace '/nowhere'"),
+                       (["--env", "A B=c"], "A B")):
+        p = inst.sbx("update", "demo", *args, env={"HOME": str(inst.home)})
+        assert p.returncode and says in p.stderr, (args, p.stderr)
+    assert inst.sbx("update", "demo", "--force", check=2).stderr.count("requires --add-path") == 1
+    assert get(inst, "demo") == before
+
+
 def names(inst, *filters):
     words = [w for f in filters for w in ("--filter", f)]
     return inst.sbx("ls", "-q", *words, check=0).stdout.split()

@@ -538,6 +538,41 @@ def test_references(vault):
     assert s["source"] == "docker" and s["refresh_s"] == 3300 and s["program"] == str(helper)
 
 
+@pytest.mark.parametrize("said,status,says", [
+    ("200", 0, "api.groq.com:443 accepted the credential (status 200, reported by sandbox 'demo')"),
+    ("404", 0, "accepted"), ("401", 1, "refused the credential (status 401)"),
+    ("403", 1, "refused"), ("503", 1, "did not decide"), ("000", 1, "reported no status"),
+    ("\033[2J", 1, "reported no status"),
+])
+def test_a_credential_is_verified_from_a_sandbox(vault, said, status, says):
+    """The stand-in of the sandbox runs this curl."""
+    programs = vault.root / "programs"
+    programs.mkdir()
+    (programs / "curl").write_text(
+        f"#!/bin/sh\necho \"$@\" >>{vault.root}/asked\nprintf '{said}'\n")
+    (programs / "curl").chmod(0o755)
+    vault.sbx("daemon", "stop", check=0)
+    vault.sbx("ls", env={"PATH": f"{programs}:{vault.env['PATH']}"}, check=0)
+    vault.sbx("policy", "allow", "network", "api.groq.com", check=0)
+    vault.create("demo")
+    value = canary("gsk_")
+    p = vault.sbx("secret", "set", "groq", "--verify", "demo", input=value, check=status)
+    assert says in p.stdout + p.stderr and "\033" not in p.stdout + p.stderr
+    asked = (vault.root / "asked").read_text()
+    assert asked.strip().endswith("https://" + "api.groq.com:443/openai/v1/models")
+    assert value not in asked and names(vault) == ["groq"]
+
+
+def test_what_cannot_be_verified_is_said(vault):
+    vault.create("demo")
+    for service, says in (("groq", "does not allow api.groq.com:443 for sandbox 'demo'"),
+                          ("amp", "has no line 'check'")):
+        p = vault.sbx("secret", "set", service, "--verify", "demo", input=canary(), check=1)
+        assert says in p.stderr and "the credential is set, but not verified" in p.stderr
+    assert "nobody" in vault.sbx("secret", "set", "-f", "groq", "--verify", "nobody",
+                                 input=canary(), check=1).stderr
+
+
 @pytest.mark.parametrize("ref,argv", [
     ("op://work/open ai/key", ["op", "read", "--no-newline", "op://work/open ai/key"]),
     ("op://work/item/section/key", ["op", "read", "--no-newline", "op://work/item/section/key"]),

@@ -104,12 +104,19 @@ def test_rm_needs_force_while_somebody_is_in_it(env):
 
 def test_update_and_rename_count_from_the_next_start(env):
     box = env.create("before", cpus=2)
-    env.sbx("update", "before", "--cpus", "1", "--memory", "768m")
-    assert box.guest("nproc") == "2"
+    extra = env.make_folder("extra")
+    (extra / "f").write_text("shared")
+    env.sbx("update", "before", "--cpus", "1", "--memory", "768m", "--env", "ADDED=later",
+            "--add-path", f"{extra}:ro", "--hide", "*.key")
+    (extra / "a.key").write_text("secret")
+    assert box.guest("nproc") == "2" and box.guest("echo $ADDED") == ""
+    assert box.fails(f"ls {extra}")
     env.sbx("rename", "before", "after-it")
     box.name = "after-it"
     box.stop()
     assert box.guest("nproc", timeout=START_SECONDS) == "1"
+    assert box.guest("echo $ADDED") == "later" and box.guest(f"cat {extra}/f") == "shared"
+    assert box.fails(f"touch {extra}/g") and box.fails(f"cat {extra}/a.key")
     total = int(box.guest("awk '/MemTotal/ { print $2 }' /proc/meminfo"))
     assert 600 << 10 < total < 768 << 10
     box.rm()

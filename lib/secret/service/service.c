@@ -56,6 +56,9 @@ void service_done(struct service *s)
 		free(s->capture[i].path);
 		free(s->capture[i].field);
 	}
+	if (s->check.path)
+		netrule_done(&s->check.host);
+	free(s->check.path);
 	free(s->name);
 	free(s->about);
 	*s = (struct service){0};

@@ -28,6 +28,7 @@ struct service {
 	size_t n_passed;
 	struct service_endpoint endpoint[SERVICE_MAX_ENDPOINTS];
 	size_t n_endpoints;
+	struct service_endpoint check; /* a GET that shows whether a value is accepted */
 	struct service_field field[SERVICE_MAX_FIELDS];
 	size_t n_fields;
 	struct service_refusal refusal[SERVICE_MAX_REFUSALS];

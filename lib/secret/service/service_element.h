@@ -85,7 +85,7 @@ struct service_field {
 
 struct service_endpoint {
 	struct netrule host;
-	char *path; /* exactly this one */
+	char *path; /* exactly this one; NULL: none */
 };
 
 /* A request that is never sent, because its response contains a new credential. Either a path, or a

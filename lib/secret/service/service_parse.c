@@ -281,24 +281,51 @@ static int parse_refused_field(
 	return 0;
 }
 
-static int take_token(struct reader *rd, struct slice rest, struct err *err)
+/* HOST:PORT PATH, no patterns in the path */
+static int parse_endpoint(struct slice rest, struct service_endpoint *ret, struct err *err)
 {
 	struct slice host = conf_word(&rest);
+	int r = check_path(rest, err);
+
+	if (r < 0)
+		return r;
+	if (memchr(rest.p, '*', rest.n))
+		return err_set(err, -EINVAL, "the path of an endpoint cannot be a pattern");
+	r = parse_host(host, &ret->host, err);
+	if (r == 0)
+		ret->path = dup_slice(rest);
+	return r;
+}
+
+static int take_token(struct reader *rd, struct slice rest, struct err *err)
+{
 	struct service_endpoint e = {0};
 	int r;
 
 	if (rd->s.n_endpoints == SERVICE_MAX_ENDPOINTS)
 		return err_set(err, -E2BIG, "more than %d lines 'token'", SERVICE_MAX_ENDPOINTS);
-	r = check_path(rest, err);
+	r = parse_endpoint(rest, &e, err);
+	if (r == 0)
+		rd->s.endpoint[rd->s.n_endpoints++] = e;
+	return r;
+}
+
+static int take_check(struct reader *rd, struct slice rest, struct err *err)
+{
+	struct service_endpoint e = {0};
+	int r;
+
+	if (rd->s.check.path)
+		return err_set(err, -EINVAL, "duplicate line 'check'");
+	r = parse_endpoint(rest, &e, err);
 	if (r < 0)
 		return r;
-	if (memchr(rest.p, '*', rest.n))
-		return err_set(err, -EINVAL, "the path of a token endpoint cannot be a pattern");
-	r = parse_host(host, &e.host, err);
-	if (r < 0)
-		return r;
-	e.path = dup_slice(rest);
-	rd->s.endpoint[rd->s.n_endpoints++] = e;
+	if (e.host.form != NETRULE_NAME || e.host.deep || e.host.n_glob) {
+		netrule_done(&e.host);
+		free(e.path);
+		return err_set(err, -EINVAL, "the host of 'check' cannot be a pattern");
+	}
+	rd->s.check = e;
 	return 0;
 }
 
@@ -538,6 +565,7 @@ static const struct word {
 	{"known", take_known, false},
 	{"pass", take_pass, false},
 	{"token", take_token, false},
+	{"check", take_check, false},
 	{"field", take_field, false},
 	{"refuse", take_refuse, false},
 	{"capture", take_capture, false},

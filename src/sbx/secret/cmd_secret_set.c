@@ -9,6 +9,7 @@
 #include "registry_file.h"
 #include "secret_api.h"
 #include "secret_verbs.h"
+#include "secret_verify.h"
 #include "src/sbx/verb/verb.h"
 
 #define SET_REFRESH "55m"
@@ -30,6 +31,7 @@ const struct opt_def secret_set_opts[] = {
 	{0, "registry", "HOST[:PORT]", "the credential of a private container registry"},
 	{0, "user", "USER", "user of the registry; the value is then the password"},
 	{0, "token-service", "HOST/PATH", "token service of the registry, if on another host"},
+	{0, "verify", "SANDBOX", "send a request from SANDBOX to verify the credential"},
 	COMMON_OPTS,
 	{0},
 };
@@ -160,6 +162,8 @@ int secret_set_run(struct opts *o)
 			(void)json_object_set(body, "ref", ref);
 		r = set_all(t.name, t.shape, sandbox, opts_has(o, "force"), t.text, body, &p);
 	}
+	if (r == 0 && opts_has(o, "verify"))
+		r = secret_verify(t.name, opts_value(o, "verify"), &p);
 	return r < 0 ? ui_problem(&p, r) : EXIT_OK;
 }
 

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "api_internal.h"
+#include "share_check.h"
+#include "ref_check.h"
 #include "api_ports.h"
 #include "reload_reply.h"
 #include "src/sbxd/disk/disk.h"
@@ -14,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/vm/share/place.h"
 #include "lib/base/fs/paths.h"
 #include "lib/base/str.h"
 
@@ -144,8 +147,70 @@ static int rename_sandbox(
 	return r;
 }
 
+static bool has_workspace(const struct spec *spec, const struct spec_workspace *w)
+{
+	for (size_t i = 0; i < spec->n_workspaces; i++)
+		if (strcmp(spec->workspaces[i].host, w->host) == 0 &&
+			strcmp(spec->workspaces[i].guest, w->guest) == 0 &&
+			spec->workspaces[i].ro == w->ro)
+			return true;
+	return false;
+}
+
+static bool has_all(const struct spec *spec, const struct spec *of)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < of->n_workspaces; i++)
+		all = all && has_workspace(spec, &of->workspaces[i]);
+	return all;
+}
+
+/* A running guest writes its workspaces until it stops: sbxd must not forget them before. The
+ * programs that the guest could replace are listed before the registry has the new workspaces. */
+static int patch_workspaces(
+	struct sbxd *d, const struct spec *old, struct spec *new, char **ret_hint, struct err *err)
+{
+	bool is_same = old->n_workspaces == new->n_workspaces &&has_all(new, old);
+	int r;
+
+	for (size_t i = 0; is_same && i < new->n_workspaces; i++) {
+		free(new->workspaces[i].typed);
+		new->workspaces[i].typed = NULL;
+	}
+	if (is_same)
+		return 0;
+	if (old->staged)
+		return err_set(
+			err, -EINVAL, "the workspaces of a staged sandbox cannot be changed");
+	if (keeper_find(d, old->id) && !has_all(new, old))
+		return err_set(err, -EBUSY,
+			"sandbox '%s' is running: stop it before a workspace is removed",
+			old->name);
+	r = share_check(d, new, ret_hint, err);
+	for (size_t i = 0; r == 0 && i < new->n_workspaces; i++)
+		if (!has_workspace(old, &new->workspaces[i]) &&
+			place_check(new->workspaces[i].host, NULL, new->force, err) < 0)
+			r = -EINVAL;
+	return r < 0 ? r : ref_places_save(new, err);
+}
+
+/* What a snapshot was saved with. */
+static bool changes_snapshot(const struct spec *old, const struct spec *new)
+{
+	bool texts = old->n_env == new->n_env && old->n_hide == new->n_hide;
+
+	for (size_t i = 0; texts && i < old->n_env; i++)
+		texts = strcmp(old->env[i], new->env[i]) == 0;
+	for (size_t i = 0; texts && i < old->n_hide; i++)
+		texts = strcmp(old->hide[i], new->hide[i]) == 0;
+	return !texts || new->cpus != old->cpus || new->memory != old->memory ||
+	       new->accel != old->accel || old->n_workspaces != new->n_workspaces ||
+	       !has_all(new, old);
+}
+
 static int patch_sandbox(struct sbxd *d, struct conn *c, const struct store_row *row,
-	bool *ret_renamed, struct err *err)
+	bool *ret_renamed, char **ret_hint, struct err *err)
 {
 	AUTO_SPEC struct spec new = {0};
 	uint64_t want = 0;
@@ -159,13 +224,14 @@ static int patch_sandbox(struct sbxd *d, struct conn *c, const struct store_row 
 	if (spec_matches(&row->spec, &new))
 		return 0;
 	if (!keeper_find(d, row->spec.id) && kept_is_there(row->spec.id) &&
-		(new.cpus != row->spec.cpus || new.memory != row->spec.memory ||
-			new.accel != row->spec.accel))
+		changes_snapshot(&row->spec, &new))
 		return err_set(err, -EBUSY,
-			"sandbox '%s' is suspended, and its snapshot requires the current CPUs, memory and accelerator",
+			"sandbox '%s' is suspended, and its snapshot requires the current CPUs, memory, accelerator, workspaces and variables",
 			row->spec.name);
 	new.generation = row->spec.generation + 1;
 	r = spec_check(&new, err);
+	if (r == 0)
+		r = patch_workspaces(d, &row->spec, &new, ret_hint, err);
 	if (r < 0)
 		return r;
 	r = ports_prepare(d, &row->spec, &new, err);
@@ -180,13 +246,18 @@ void api_patch(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
 	AUTO_ROW struct store_row now = {0};
+	AUTO_FREE char *hint = NULL;
 	struct err err = {0};
 	bool renamed = false;
 	int r;
 
 	if (!api_find(d, c, req->ref, &row))
 		return;
-	r = patch_sandbox(d, c, &row, &renamed, &err);
+	r = patch_sandbox(d, c, &row, &renamed, &hint, &err);
+	if (r == -ELOOP) {
+		api_fail(d, c, 400, "bad-request", err.text, hint);
+		return;
+	}
 	if (r == -EBUSY && kept_is_there(row.spec.id)) {
 		api_fail(d, c, 409, "conflict", err.text, "sbx stop --cold SANDBOX");
 		return;

@@ -61,12 +61,33 @@ static int take_generation(json_t *o, uint64_t *ret, struct err *err)
 	return 0;
 }
 
+/* env has changes: a value of null removes a variable. */
+static int merge_env(json_t *whole, json_t *o, struct err *err)
+{
+	json_t *change = json_object_get(o, "env"), *env, *v;
+	const char *name;
+
+	if (!change)
+		return 0;
+	if (!json_is_object(change))
+		return err_set(err, -EINVAL, "env must be an object");
+	env = json_deep_copy(json_object_get(whole, "env"));
+	json_object_foreach (change, name, v) {
+		if (json_is_null(v))
+			(void)json_object_del(env, name);
+		else
+			(void)json_object_set(env, name, v);
+	}
+	return json_object_set_new(o, "env", env);
+}
+
 /* The fields are merged into the old spec as JSON, so that one decoder checks both. */
 int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret,
 	uint64_t *ret_generation, struct err *err)
 {
 	static const char *const allowed[] = {"name", "cpus", "memory", "accel", "idle_timeout",
-		"guard", "guard_except", "labels", "ports", "generation", NULL};
+		"guard", "guard_except", "labels", "ports", "generation", "env", "hide",
+		"workspaces", "force", NULL};
 	AUTO_FREE char *text = NULL;
 	json_auto_t *o = NULL, *whole = NULL;
 	int r = api_body_load(body, allowed, &o, err);
@@ -78,6 +99,8 @@ int api_decode_patch(struct slice body, const struct spec *old, struct spec *ret
 	if (r < 0)
 		return r;
 	whole = spec_to_json(old);
+	if (merge_env(whole, o, err) < 0)
+		return -EINVAL;
 	json_object_update(whole, o);
 	text = json_dumps(whole, JSON_COMPACT);
 	if (!text)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The token endpoints of the services that are shipped; the argument is their folder. */
+/* The token endpoints and checks of the services that are shipped; the argument is their folder. */
 #include "lib/secret/service/services.h"
 #include "lib/secret/service/service_match.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
+#include "lib/base/mem.h"
 
 static const char *folder;
 
@@ -184,6 +186,34 @@ static void other_requests_of_a_login_pass(void **state)
 	services_free(set);
 }
 
+/* The request goes where the credential goes, and is not one that sbx refuses. */
+static void a_check_is_a_request_with_the_credential(void **state)
+{
+	struct services *set = shipped();
+	size_t n = 0;
+
+	for (size_t i = 0; i < services_count(set); i++) {
+		const struct service *s = services_get(set, i);
+		struct service_request req = {.port = s->check.host.ports.lo};
+		AUTO_FREE char *text = xmalloc(NETRULE_MAX_TEXT);
+		struct host host;
+
+		if (!s->check.path)
+			continue;
+		n++;
+		netrule_print(&s->check.host, text);
+		text[strcspn(text, ":")] = '\0';
+		assert_int_equal(host_from_wire(slice_from_str(text), &host, NULL), 0);
+		req.host = &host;
+		req.path = slice_from_str(s->check.path);
+		if (!service_pick_slot(s, &req, SERVICE_SECRET))
+			fail_msg("the check of %s has no credential", s->name);
+		assert_null(service_refuses_path(s, slice_from_str("GET"), req.path));
+	}
+	assert_true(n >= 10);
+	services_free(set);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +222,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hosts_of_logins_get_no_credential),
 		cmocka_unit_test(hosts_of_models_and_logins_are_guarded_on_every_port),
 		cmocka_unit_test(other_requests_of_a_login_pass),
+		cmocka_unit_test(a_check_is_a_request_with_the_credential),
 	};
 
 	folder = argv[1];
