@@ -79,9 +79,10 @@ APPLIED = {
     "allow-hosts": (["--allow-hosts"], exists),
     "detached": ([], exists),
 }
-# These have separate tests below; those of clones are in test_clone.py.
+# These have separate tests below; those of clones are in test_clone.py, those of projects in
+# test_planted.py.
 OWN = {"env", "env-file", "accel", "cold", "import-config", "rm", "detach-keys", "clone", "branch",
-       "carry"}
+       "carry", "project", "no-project"}
 
 
 def second_template(inst):

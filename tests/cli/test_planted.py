@@ -254,6 +254,16 @@ def test_without_a_terminal_nothing_of_it_applies(project):
     assert not is_applied(project)
 
 
+def test_an_existing_sandbox_has_no_prompt_and_runs(project):
+    project.sbx("create", "shell", ".", "--name", "demo", "--project", check=0)
+    for args in (["demo"], ["--name", "demo"], ["--name", "demo", "--no-project"]):
+        p = project.sbx("run", *args, "--", "-c", "echo inside", check=0)
+        assert p.stdout == "inside\n" and ".sbx.conf" not in p.stderr
+    p = project.sbx("run", "--name", "demo", "--project", "--", "-c", "true", check=125)
+    assert "--project cannot be used for an existing sandbox" in p.stderr
+    assert "try: sbx run --name demo" in p.stderr
+
+
 def test_it_is_displayed_and_confirmed(project):
     for answer, want in ((b"n\n", False), (b"\n", False), (b"y\n", True)):
         out, status = on_terminal(project, ["create", "shell", ".", "--name", "demo"], answer)

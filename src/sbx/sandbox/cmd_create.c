@@ -6,6 +6,7 @@
 #include "src/sbx/agent/agent.h"
 #include "create.h"
 #include "sandbox.h"
+#include "src/sbx/sandbox/project/project.h"
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
@@ -38,8 +39,10 @@ static int run_create(struct opts *o)
 	if (create_only_lists(o, agent, &r))
 		return r;
 	r = create_parse(o, agent, o->args.v + 1, o->args.n - 1, false, &c, &p);
-	if (r == 0)
-		r = create_make(&c, quiet, &s, &p);
+	if (r == 0) {
+		r = project_apply(o, &c, &p);
+		r = r < 0 ? problem_usage(&p, r, "create") : create_make(&c, quiet, &s, &p);
+	}
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (quiet)

@@ -17,6 +17,7 @@
 #include "lib/client/api/policy_api.h"
 #include "lib/client/api/sandbox.h"
 #include "sandbox.h"
+#include "src/sbx/sandbox/project/project.h"
 
 static const struct opt_def opts[] = {
 	CREATE_OPTS,
@@ -159,6 +160,9 @@ static int find_or_make(const struct opts *o, struct plan *plan, struct creation
 	c->name = plan->name;
 	if (plan->there)
 		return use_existing(o, plan, c, p);
+	r = project_apply(o, c, p);
+	if (r < 0)
+		return problem_usage(p, r, "run");
 	*ret_made = true;
 	/* if stdout is a pipe, it gets only the command's own output */
 	return create_make(c, opts_has(o, "detached") || !isatty(STDOUT_FILENO), &plan->there, p);

@@ -21,7 +21,6 @@
 #include "port_spec.h"
 #include "lib/client/api/sandbox.h"
 #include "src/sbx/disk/disk.h"
-#include "src/sbx/sandbox/project/project.h"
 #include "workspace.h"
 
 void creation_done(struct creation *c)
@@ -386,8 +385,6 @@ int create_parse(const struct opts *o, const char *agent, const char *const *pat
 		r = set_ssh_agent(o, ret->body, &p->err);
 	if (r == 0)
 		r = set_ports(o, ret->body, &p->err);
-	if (r == 0)
-		r = project_apply(o, ret, p);
 	if (r == 0)
 		r = check_rules(ret->allow, "allow-network", p);
 	if (r == 0)

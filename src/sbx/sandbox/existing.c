@@ -19,6 +19,7 @@ enum kind {
 	SAME,	 /* the sandbox must have it; another sandbox can */
 	UPDATE,	 /* the sandbox must have it; sbx update changes it */
 	SESSION, /* applied to this session or to this start */
+	NEW,	 /* applied when the sandbox is created */
 	CHANGE,	 /* applied to the sandbox by existing_apply or existing_import */
 };
 
@@ -57,6 +58,8 @@ static const struct row {
 	{"detached", SESSION},
 	{"rm", SESSION},
 	{"detach-keys", SESSION},
+	{"project", NEW},
+	{"no-project", SESSION},
 };
 
 static const struct row *find_row(const char *option)
@@ -375,6 +378,12 @@ int existing_check(
 				"--%s cannot be used for an existing sandbox", o->defs[i].name);
 		if (o->values[i].n == 0)
 			continue;
+		if (row->kind == NEW) {
+			(void)err_set(&p->err, -EINVAL,
+				"--%s cannot be used for an existing sandbox", row->option);
+			return problem_hint(
+				p, -EINVAL, "sbx run --name %s", api_str(there, "name"));
+		}
 		if (row->kind == SAME)
 			r = check_same(o, row, want->body, there, p);
 		else if (row->kind == UPDATE)
