@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "lib/base/fs/fd.h"
@@ -163,6 +164,8 @@ static void wait_enter(void)
 	char byte;
 	ssize_t n;
 
+	/* A key that was typed for the command must not hide its last words. */
+	(void)tcflush(STDIN_FILENO, TCIFLUSH);
 	(void)!write(STDOUT_FILENO, "\nPress Enter to return.", strlen("\nPress Enter to return."));
 	do
 		n = read(STDIN_FILENO, &byte, 1);

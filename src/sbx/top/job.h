@@ -41,5 +41,6 @@ int job_start(
 bool job_poll(struct jobs *j, char *buf, size_t size);
 void jobs_done(struct jobs *j);
 /* On the terminal, between tui_pause and tui_resume. Prompts for Enter if the command fails, or if
- * `stay`, so that its output can be read. */
+ * `stay`, so that its output can be read. Returns its
+ * exit status. */
 int job_run(const char *const *args, bool stay, struct err *err) MUST_CHECK;

@@ -50,6 +50,9 @@ static const struct action actions[] = {
 		{"ports", NAME_PLACE, "-p", TYPED_PLACE}},
 };
 
+/* Of a sandbox whose changes are in the workspace already. */
+static const struct action review_guard = {
+	'r', "review", NULL, NULL, true, true, {"review", NAME_PLACE, "--guard"}};
 static const struct action allow_host = {0, "allow a host for", "for 30 minutes", NULL, false,
 	false,
 	{"policy", "allow", "network", TYPED_PLACE, "--sandbox", NAME_PLACE, "--for", "30m"}};
@@ -193,6 +196,8 @@ static void run_action(struct top_screen *s, char *status, size_t size)
 		r = job_start(&s->jobs, label, args, &err);
 	if (r < 0)
 		(void)snprintf(status, size, "%s", err_text(&err, r));
+	else if (r > 0)
+		(void)snprintf(status, size, "%s: exit status %d", label, r);
 	else if (!a->is_shown)
 		(void)snprintf(status, size, "%s ...", label);
 }
@@ -351,9 +356,20 @@ static enum tui_answer press_shown(struct top_screen *s, uint32_t key, char *sta
 	return TUI_STAY;
 }
 
+static const struct action *find_action(const struct top_box *b, uint32_t key)
+{
+	if (key == 'r' && !json_is_true(json_object_get(b->object, "staged")))
+		return &review_guard;
+	for (size_t a = 0; a < ARRAY_LEN(actions); a++)
+		if ((uint32_t)actions[a].key == key)
+			return &actions[a];
+	return NULL;
+}
+
 static enum tui_answer press_key(void *arg, size_t i, uint32_t key, char *status, size_t size)
 {
 	struct top_screen *s = arg;
+	const struct action *a;
 
 	if (s->asked || s->answer)
 		return press_answer(s, key, status, size);
@@ -361,10 +377,9 @@ static enum tui_answer press_key(void *arg, size_t i, uint32_t key, char *status
 		return TUI_RELOAD;
 	if (i >= s->list.n)
 		return TUI_STAY;
-	for (size_t a = 0; a < ARRAY_LEN(actions); a++)
-		if ((uint32_t)actions[a].key == key)
-			return begin_action(
-				s, &actions[a], top_box_name(&s->list.v[i]), "", status, size);
+	a = find_action(&s->list.v[i], key);
+	if (a)
+		return begin_action(s, a, top_box_name(&s->list.v[i]), "", status, size);
 	/* Another one was selected, and its text is not shown yet. */
 	if (strcmp(s->panes.shown.id, s->list.v[i].id) != 0)
 		return TUI_STAY;

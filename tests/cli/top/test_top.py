@@ -133,6 +133,8 @@ def test_a_question_is_about_the_sandbox_that_it_names(inst):
         inst.create("aaa")
         t.wait_for("3 sandboxes", PATIENCE)
         assert ">bbb" in t.screen() and "Remove bbb and its disks?" in t.screen()
+        t.resize(60, 12)
+        t.wait_for("Remove bbb and its disks?", PATIENCE)
         t.type("y")
         t.wait_for("2 sandboxes", PATIENCE)
         assert list(listed(inst)) == ["aaa", "ccc"]
@@ -181,31 +183,45 @@ def test_attach_and_review_have_the_terminal_and_give_it_back(inst):
         t.wait_for(">demo", PATIENCE)
         t.type("a")
         wait_gone(t, "sbx: 1 sandbox")
-        t.line("echo in''side-$((1+1)); exit 0")
+        t.line("echo in''side-$((1+1))")
+        t.wait_for("inside-2", PATIENCE)
+        t.line("exit 0")
         t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
         t.type("a")
         wait_gone(t, "sbx: 1 sandbox")
+        t.line("echo in''side-$((1+2))")
+        t.wait_for("inside-3", PATIENCE)
         t.line("exit 3")
         t.wait_for("Press Enter to return.", PATIENCE)
         t.key("Enter")
+        t.wait_for("attach demo: exit status 3", PATIENCE)
+        t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
+        t.type("a")
+        wait_gone(t, "sbx: 1 sandbox")
+        t.line("echo still-$((1+1))")
+        t.wait_for("still-2", PATIENCE)
+        t.key("C-\\")  # detaches
         t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
         t.type("r")
-        shown = t.wait_for("Press Enter to return.", PATIENCE)
-        assert "No files that run programs on the host were changed" in shown
+        t.wait_for("No changed files run programs on the host", PATIENCE)
         t.key("Enter")
         t.wait_for("sbx: 1 sandbox, 1 running", PATIENCE)
         t.key("C-z")  # a shell around the command has no job control: it continues
         quit_top(t)
 
 
+def register(inst, name, **more):
+    """A sandbox that was never started."""
+    body = json.dumps({"name": name, "agent": "shell", "template": "debian", **more})
+    subprocess.run(["curl", "-sf", "-o", "/dev/null", "--unix-socket",
+                    inst.root / "run/sbx/sbxd.sock", "-H", "Content-Type: application/json", "-d",
+                    body, "http://sbx/v1/sandboxes"], check=True)
+
+
 def test_fifty_sandboxes_and_every_size(inst):
-    body = json.dumps({"name": "NAME", "agent": "shell", "template": "debian"})
-    socket = inst.root / "run/sbx/sbxd.sock"
     inst.sbx("ls", check=0)
     for i in range(50):
-        subprocess.run(["curl", "-sf", "-o", "/dev/null", "--unix-socket", socket, "-d",
-                        body.replace("NAME", f"box-{i:02}"), "-H",
-                        "Content-Type: application/json", "http://sbx/v1/sandboxes"], check=True)
+        register(inst, f"box-{i:02}")
     with top(inst) as t:
         shown = t.wait_for("sbx: 50 sandboxes, 0 running", PATIENCE)
         assert ">box-00" in shown and "box-49" not in shown
@@ -243,17 +259,26 @@ def test_hostile_words_are_shown_as_codes(inst):
     (git / "HEAD").write_bytes(b"ref: refs/heads/\xe2\x80\xaeevil\xc2\x9b2Jx\n")
     why = "no \x1b[2J\x1b]0;owned\x07\u202eway"
     inst.create("demo", ".")
-    inst.sbx("create", "shell", "--name", "failed", "-e", "MODE=fail", "-e", f"WHY={why}")
+    register(inst, "failed", env={"MODE": "fail", "WHY": why})
+    inst.sbx("start", "failed", check=1)
+    raw = inst.root / "raw"
     with top(inst, columns=120) as t:
-        shown = t.wait_for(">demo", PATIENCE)
+        t.tmux("pipe-pane", "-t", "t", f"cat > {raw}")
         t.wait_for("0%", PATIENCE)
-        shown = t.screen()
-        assert "?evil" in row(shown, "demo") and not set(shown) & set("\x1b\x07\u202e\x9b")
+        assert "?evil" in row(t.screen(), "demo")
         t.key("Down")
-        shown = t.screen()
-        assert not set(shown) & set("\x1b\x07\u202e\x9b")
-        assert t.tmux("display-message", "-p", "-t", "t", "#{pane_title}").strip() != "owned"
+        shown = t.wait_for("stopped for", PATIENCE)
+        assert "way" in shown and not set(shown) & set("\x1b\x07\u202e\x9b")
+        t.type("u")  # its error is the result of a command
+        shown = t.wait_for("Failed: start failed: ", PATIENCE)
+        assert "way" in shown.splitlines()[-2] and not set(shown) & set("\x1b\x07\u202e\x9b")
+        t.resize(80, 24)
+        t.wait_for("Failed: start failed: ", PATIENCE)
         quit_top(t)
+    written = raw.read_bytes()
+    assert b"way" in written
+    for code in (b"\x1b]0;", "\u202e".encode(), "\x9b".encode(), b"owned\x07"):
+        assert code not in written
 
 
 def test_sbxd_can_be_restarted_meanwhile(inst):
