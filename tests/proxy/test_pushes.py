@@ -198,7 +198,8 @@ def test_a_read_only_repository_says_so(rig, repo):
     rules(rig, FETCH)
     repo.git("fetch", "-q", "origin")
     repo.commit("two")
-    assert "git:push" in repo.refuse("main")
+    assert "403" in repo.refuse("main")
+    assert repo.records(decision="deny", op="GET .*info/refs", effects="unknown:git .* why=body")
 
 
 def test_changed_files_are_recognized(rig, repo):

@@ -493,16 +493,16 @@ bool policy_find_request_rule(const struct policy *p, const struct policy_op *op
 static void find_git_alone(const struct policy *p, const struct policy_op *op,
 	struct slice repository, struct policy_git *ret)
 {
+	static const char *const verbs[] = {"push", "create", "delete", "force", "tag"};
 	const struct policy_request req = {.op = *op};
 	struct look l = {.p = p, .req = &req, .git = ret};
-	struct effect any = {
-		.kind = EFFECT_GIT, .host = host_slice(op->host), .target = repository};
+	struct effect e = {.kind = EFFECT_GIT, .host = host_slice(op->host), .target = repository};
 
 	*ret = (struct policy_git){0};
-	if (!p || p->fault)
-		return;
-	any.is_unknown = true;
-	look_at(&l, &any);
+	for (size_t i = 0; p && !p->fault && i < ARRAY_LEN(verbs); i++) {
+		e.verb = slice_from_str(verbs[i]);
+		look_at(&l, &e);
+	}
 	ret->is_named = ret->is_named || l.is_damaged;
 }
 

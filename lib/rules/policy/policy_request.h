@@ -65,7 +65,7 @@ bool policy_needs_head(const struct policy *p, const struct policy_op *op, struc
  * if the compiled rules are damaged. */
 bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
 	struct slice service, bool allows, struct policy_rule *ret);
-/* What rules of kind git say about a repository, whatever is done there. */
+/* What rules of kind git say about pushes to a repository. */
 struct policy_git {
 	bool is_named; /* some rule is about it */
 	bool permits;  /* some rule allows or asks, for a part of what can be done */

@@ -215,25 +215,6 @@ static void say_unreachable(const json_t *answer)
 	}
 }
 
-/* Until a push can be read, each one is an unknown request of git. */
-static void warn_pushes(const struct opts *o, const struct policy_wish *w)
-{
-	bool has_push = opts_value(o, "ref") || opts_value(o, "path");
-	const struct opt_list *verbs = opts_list(o, "do");
-
-	for (size_t i = 0; i < verbs->n; i++)
-		has_push = has_push || (strcmp(verbs->v[i], "fetch") != 0 &&
-					       strcmp(verbs->v[i], "unknown") != 0);
-	if (strcmp(w->kind, "git") != 0 || !has_push)
-		return;
-	if (strcmp(w->effect, "allow") == 0)
-		ui_warning("sbx cannot read what a push does yet: this rule permits no push. "
-			   "--do unknown permits all pushes");
-	else
-		ui_warning("sbx cannot read what a push does yet: this rule applies to every push "
-			   "to these repositories");
-}
-
 static int add_edit(struct opts *o, const char *effect)
 {
 	AUTO_FREE char *resources = join_edit(&o->args, 1), *options = join_options(o);
@@ -252,7 +233,6 @@ static int add_edit(struct opts *o, const char *effect)
 		say_added(answer);
 	policy_say_conflicts(answer);
 	policy_say_governed(answer);
-	warn_pushes(o, &w);
 	if (strcmp(effect, "deny") != 0)
 		say_unreachable(answer);
 	policy_say_not_taken(answer);

@@ -357,6 +357,9 @@ static void git_is_described_as_git(void **state)
 	assert_true(
 		request("GET", "code.example", "/acme/a.git/info/refs?service=git-upload-pack"));
 	assert_true(request("POST", "code.example", "/acme/a.git/git-upload-pack"));
+	assert_false(request("POST", "code.example", "/acme/a.git/git-receive-pack"));
+	assert_false(
+		request("GET", "code.example", "/acme/a.git/info/refs?service=git-receive-pack"));
 	assert_false(request("POST", "code.example", "/evil/a.git/git-upload-pack"));
 	assert_false(request("GET", "code.example", "/acme/a.git/HEAD"));
 }
