@@ -209,7 +209,7 @@ static const struct {
 	{"resolver with fields", EGRESS_RESOLVER, 0, true, BODY("x"), BAD},
 	{"good policy", EGRESS_POLICY, 7, true, BODY("\1"), 0},
 	{"policy without fd", EGRESS_POLICY, 7, false, BODY("\1"), BAD},
-	{"policy of no part", EGRESS_POLICY, 7, true, BODY("\2"), BAD},
+	{"policy of no part", EGRESS_POLICY, 7, true, BODY("\3"), BAD},
 	{"good loaded", EGRESS_LOADED, 7, false, BODY("\1\0d"), 0},
 	{"loaded with an escape", EGRESS_LOADED, 7, false, BODY("\1\0\x1b"), BAD},
 	{"loaded above ASCII", EGRESS_LOADED, 7, false, BODY("\2\0\xc3\xa9"), BAD},

@@ -211,7 +211,7 @@ static const struct {
 	{"config and more", ORIGIN_CONFIG, 0, true, BODY("\1\0d\1\0h\1\0\7x"), BAD},
 	{"good roots", ORIGIN_ROOTS, 0, true, BODY(""), 0},
 	{"good policy", ORIGIN_POLICY, 7, true, BODY("\1"), 0},
-	{"policy of no part", ORIGIN_POLICY, 7, true, BODY("\2"), BAD},
+	{"policy of no part", ORIGIN_POLICY, 7, true, BODY("\3"), BAD},
 	{"policy without fd", ORIGIN_POLICY, 7, false, BODY("\0"), BAD},
 	{"roots without fd", ORIGIN_ROOTS, 0, false, BODY(""), BAD},
 	{"roots with an id", ORIGIN_ROOTS, 1, true, BODY(""), BAD},
