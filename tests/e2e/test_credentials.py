@@ -661,7 +661,7 @@ def test_traces_and_the_report_for_debugging_have_no_canary(env, box, lab):
     text = report.read_text()
     assert not find(text.encode(), {**CANARIES, **own})
     for want in (r"keeper->edge VERDICT\(\d+\) id=\d+ \d+ bytes fd",
-                 r"keeper->origin for here.test:443 OPEN\(\d+\) id=\d+ 33 bytes fd",
+                 r"keeper->origin for here.test:443 OPEN\(\d+\) id=\d+ 34 bytes fd",
                  r"peer->vault RELEASE\(\d+\) id=\d+ \d+ bytes fd",
                  r"ask=\d+ tunnel here.test:443 intercept",
                  r"ask=\d+ http GET here.test:443 allow",
