@@ -34,6 +34,7 @@ struct audit_logs {
 	struct entry *v;
 	size_t n;
 	audit_record_fn *fn;
+	int (*pass)(void *arg);
 	void *arg;
 	const struct entry *now; /* the log being read */
 };
@@ -326,6 +327,8 @@ static bool wait_for_more(struct audit_logs *l)
 {
 	struct pollfd fds[] = {{.fd = l->watch, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 
+	if (l->flags & AUDIT_LOGS_SILENT)
+		fds[1].fd = -1;
 	(void)poll(fds, ARRAY_LEN(fds), LOOK_MS);
 	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 		return false;
@@ -335,6 +338,11 @@ static bool wait_for_more(struct audit_logs *l)
 		if (l->v[i].watch < 0)
 			l->v[i].is_dirty = true;
 	return true;
+}
+
+void audit_logs_on_pass(struct audit_logs *l, int (*pass)(void *arg))
+{
+	l->pass = pass;
 }
 
 int audit_logs_follow(struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p)
@@ -349,6 +357,9 @@ int audit_logs_follow(struct audit_logs *l, audit_record_fn *fn, void *arg, stru
 		if (r == 0)
 			r = audit_logs_read(l, fn, arg, p);
 		if (r < 0 && r != -EBADMSG)
+			return r;
+		r = l->pass ? l->pass(l->arg) : 0;
+		if (r < 0)
 			return r;
 		if (fflush(stdout) != 0)
 			return 0;

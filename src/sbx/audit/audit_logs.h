@@ -29,6 +29,7 @@ bool audit_logs_is_journal(const char *id);
 enum audit_logs_flag {
 	AUDIT_LOGS_FOLLOW = 1,	/* for audit_logs_follow; no log is then not an error */
 	AUDIT_LOGS_JOURNAL = 2, /* with a ref also the records of sbxd's own log that name it */
+	AUDIT_LOGS_SILENT = 4,	/* follow: records do not go to stdout, which can be closed */
 };
 
 /* ref NULL: all logs. Returns -ENOENT if ref matches none. */
@@ -47,6 +48,8 @@ void audit_logs_name(const struct audit_logs *l, size_t i, char ret[AUDIT_MAX_NA
  * then -EBADMSG, after all the others were read. */
 int audit_logs_read(
 	struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p) MUST_CHECK;
+/* Called while following, when all records that exist have been returned; < 0 ends it. */
+void audit_logs_on_pass(struct audit_logs *l, int (*pass)(void *arg));
 /* Returns when stdout is closed (0) or something failed. */
 int audit_logs_follow(
 	struct audit_logs *l, audit_record_fn *fn, void *arg, struct problem *p) MUST_CHECK;

@@ -22,6 +22,9 @@ static const struct opt_def verify_opts[] = {
 static const struct opt_def export_opts[] = {
 	{0, "json", NULL, "write lines of JSON (the only format)"},
 	{'o', "output", "FILE", "write to FILE (default: stdout)"},
+	{'f', "follow", NULL, "keep writing new records, or pass them to COMMAND"},
+	{0, "position", "FILE", "with --follow: continue after the records of the last start"},
+	{0, "heads", NULL, "with --follow: only signed heads"},
 	{0},
 };
 
@@ -74,11 +77,17 @@ static const struct verb subs[] = {
 	{
 		.name = "export",
 		.args = "[SANDBOX]",
+		.rest = true,
 		.summary = "write the logs and the public key",
 		.about =
 			"Writes a line with the public key, then the records exactly as they are in the logs.\n"
-			"sbx audit verify --file verifies the file.",
-		.examples = "  sbx audit export demo --json -o demo.jsonl\n",
+			"sbx audit verify --file verifies the file.\n"
+			"With --follow and a COMMAND, each batch of new records is the stdin of one execution\n"
+			"of COMMAND, without a shell. Exit status 0 accepts the batch. Otherwise it is passed\n"
+			"again after 1, 2, 4 ... 60 seconds; the records stay in the logs until then.",
+		.examples =
+			"  sbx audit export demo --json -o demo.jsonl\n"
+			"  sbx audit export --follow --position ~/audit.position -- ssh logs 'cat >>sbx.jsonl'\n",
 		.opts = export_opts,
 		.max = 1,
 		.first = VERB_SANDBOX,

@@ -11,6 +11,7 @@
 #include "audit_cmd.h"
 #include "audit_export.h"
 #include "audit_logs.h"
+#include "ship.h"
 #include "lib/client/api/out_place.h"
 
 struct sink {
@@ -95,14 +96,69 @@ static int to_file(struct audit_logs *l, const char *path, struct problem *p)
 	return r;
 }
 
+/* ---- --follow ---- */
+
+static int check_follow(const struct opts *o, struct err *err)
+{
+	static const char *const needs[] = {"position", "heads"};
+
+	for (size_t i = 0; i < ARRAY_LEN(needs) && !opts_has(o, "follow"); i++)
+		if (opts_has(o, needs[i]))
+			return err_set(err, -EINVAL, "--%s requires --follow", needs[i]);
+	if (o->has_rest && !opts_has(o, "follow"))
+		return err_set(err, -EINVAL, "a command requires --follow");
+	if (o->has_rest && !o->rest.n)
+		return err_set(err, -EINVAL, "-- requires a command");
+	if (opts_has(o, "follow") && opts_has(o, "output"))
+		return err_set(
+			err, -EINVAL, "--follow writes to stdout or to a command, not to --output");
+	return 0;
+}
+
+static int follow_logs(struct opts *o, struct problem *p)
+{
+	unsigned flags = AUDIT_LOGS_FOLLOW | (o->has_rest ? AUDIT_LOGS_SILENT : 0);
+	const char *ref = o->args.n ? o->args.v[0] : NULL;
+	AUTO_LOGS struct audit_logs *l = NULL;
+	struct audit_pub pub;
+	struct ship_options so = {.position = opts_value(o, "position"),
+		.argv = o->has_rest ? o->rest.v : NULL,
+		.heads = opts_has(o, "heads"),
+		.pub = &pub};
+	struct ship *s = NULL;
+	int r = audit_logs_open(ref, flags, &l, p);
+
+	if (r == 0)
+		r = audit_pub_load(audit_logs_dir(l), &pub, &p->err);
+	if (r < 0)
+		return r;
+	so.dir = audit_logs_dir(l);
+	r = ship_open(&so, &s, &p->err);
+	if (r < 0)
+		return r;
+	audit_logs_on_pass(l, ship_pass);
+	r = audit_logs_follow(l, ship_record, s, p);
+	if (r < 0 && ship_error(s)->text[0])
+		p->err = *ship_error(s);
+	ship_close(s);
+	return r;
+}
+
 int audit_cmd_export(struct opts *o)
 {
 	const char *ref = o->args.n ? o->args.v[0] : NULL, *file = opts_value(o, "output");
 	AUTO_LOGS struct audit_logs *l = NULL;
 	struct problem p = {0};
 	uint64_t n = 0;
-	int r = audit_logs_open(ref, 0, &l, &p);
+	int r = check_follow(o, &p.err);
 
+	if (r < 0)
+		return ui_problem(&p, problem_usage(&p, r, "audit export"));
+	if (opts_has(o, "follow")) {
+		r = follow_logs(o, &p);
+		return r < 0 && r != -EPIPE ? ui_problem(&p, r) : EXIT_OK;
+	}
+	r = audit_logs_open(ref, 0, &l, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
 	if (audit_logs_n(l) == 0) {
