@@ -246,6 +246,26 @@ def updated_exceptions(inst):
     change("--no-guard-except", "b", "--no-guard-except", "a/*.mk", want=[])
 
 
+def updated_place(inst):
+    """Variables, hidden files and workspaces."""
+    more = inst.root / "more"
+    more.mkdir(exist_ok=True)
+    inst.sbx("update", "box", "--env", "A=1", "--hide", "*.key", "--add-path", f"{more}:ro",
+             check=0)
+    s = get(inst, "box")
+    assert s["env"]["A"] == "1" and "*.key" in s["hide"]
+    assert {"host": str(more), "guest": str(more), "ro": True, "file": False} in s["workspaces"]
+    inst.sbx("update", "box", "--rm-env", "A", check=0)
+    assert "A" not in get(inst, "box")["env"]
+    inst.sbx("stop", "box", check=0)
+    inst.sbx("update", "box", "--rm-path", more, check=0)
+    assert str(more) not in [w["host"] for w in get(inst, "box")["workspaces"]]
+    assert inst.sbx("update", "box", "--add-path", inst.home).returncode != 0
+    inst.sbx("update", "box", "--add-path", inst.home, "--force", check=0)
+    inst.sbx("update", "box", "--rm-path", inst.home, check=0)
+    inst.sbx("start", "box", check=0)
+
+
 def updated_labels(inst):
     inst.sbx("update", "box", "--label", "a=1", "--label", "b=2", check=0)
     assert get(inst, "box")["labels"] == {"a": "1", "b": "2"}
@@ -312,6 +332,7 @@ OTHERS = {
         "guard": update("--guard", "strict", field="guard", value="strict"),
         "guard-except": updated_exceptions, "no-guard-except": updated_exceptions,
         "label": updated_labels, "rm-label": updated_labels,
+        **dict.fromkeys(("env", "rm-env", "hide", "add-path", "rm-path", "force"), updated_place),
     },
     "exec": {
         "interactive": seen("exec", "-i", "box", "cat", input="typed", out="typed"),

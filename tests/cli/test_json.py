@@ -26,7 +26,7 @@ WHOLE = {
     "approve": [], "audit verify": [],
     "checkpoint": ["demo"], "daemon status": [],
     "diagnose": [], "inspect": ["demo"], "ls": [],
-    "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
+    "open": [], "policy ls": [], "policy inspect": ["ID"], "policy check": ["network", "a.example"],
     "policy allow": ["network", "b.example", "--for", "1h"],
     "policy ask": ["http", "d.example/**", "--method", "POST"],
     "policy deny": ["network", "c.example"], "policy rm": ["network", "--resource", "b.example"],

@@ -61,7 +61,7 @@ static json_t *describe_agent(const struct agent *a, bool own, const json_t *sec
 	AUTO_JSON json_t *manifest = template_manifest(agent_template(a));
 
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:b, s:o, s:b, s:s, s:o, s:o, s:s*, s:o, s:o, s:o, s:o, s:o}",
+		"{s:s, s:s, s:s, s:s, s:b, s:o, s:b, s:s, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}",
 		"name", a->name, "title", a->title, "about", a->about, "template",
 		agent_template(a), "built", template_is_there(agent_template(a)), "version",
 		version_of(a, manifest), "own", own, "command", a->command, "flags",
