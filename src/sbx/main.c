@@ -62,6 +62,7 @@ const struct verb *const verb_table[] = {
 	&verb_api,
 	&verb_secret,
 	&verb_settings,
+	&verb_setup,
 	&verb_daemon,
 	&verb_diagnose,
 	&verb_debug,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ssh - SSH connections to sandboxes: `sbx ssh`.
+ * ssh - SSH connections to sandboxes: `sbx ssh` and `sbx setup ssh`.
  *
  * How      OpenSSH's client runs `sbx ssh --proxy HOST` for a connection (ssh_config.h). That opens
  *          an exec whose program is one sshd (src/guest/ssh), and copies bytes. No port is open on
@@ -13,4 +13,4 @@
 
 #include "src/sbx/verb/verb.h"
 
-extern const struct verb verb_ssh;
+extern const struct verb verb_setup, verb_ssh;
