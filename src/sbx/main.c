@@ -29,6 +29,7 @@ const struct verb *const verb_table[] = {
 	&verb_run,
 	&verb_exec,
 	&verb_ssh,
+	&verb_code,
 	&verb_attach,
 	&verb_ls,
 	&verb_stats,

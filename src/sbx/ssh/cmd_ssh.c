@@ -2,14 +2,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "lib/base/mem.h"
 #include "lib/client/api/sandbox.h"
-#include "lib/client/cli/search_path.h"
 #include "ssh.h"
 #include "ssh_config.h"
+#include "ssh_exec.h"
 #include "ssh_home.h"
 #include "ssh_proxy.h"
 
@@ -44,21 +42,9 @@ static void add_all(struct words *w, const char *option, const struct opt_list *
 	}
 }
 
-/* Programs that a sandbox can plant in a directory of PATH are not found. */
-static int exec_ssh(const char *const *argv, struct problem *p)
+static int say_no_ssh(struct problem *p, int r)
 {
-	AUTO_FREE char *path = search_path_make(getenv("PATH"));
-
-	for (char *save = NULL, *dir = strtok_r(path, ":", &save); dir;
-		dir = strtok_r(NULL, ":", &save)) {
-		AUTO_FREE char *program = xasprintf("%s/ssh", dir);
-
-		(void)execv(program, (char *const *)argv);
-		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-			return err_errno(&p->err, -errno, "cannot run %s", program);
-	}
-	(void)err_set(&p->err, -ENOENT, "program ssh not found");
-	return problem_hint(p, -ENOENT, "sudo apt-get install openssh-client");
+	return r == -ENOENT ? problem_hint(p, r, "sudo apt-get install openssh-client") : r;
 }
 
 static int run_client(
@@ -89,7 +75,7 @@ static int run_client(
 	add_word(&w, host);
 	for (size_t i = 1; i < o->args.n; i++)
 		add_word(&w, o->args.v[i]);
-	r = exec_ssh(w.v, p);
+	r = say_no_ssh(p, ssh_exec(w.v, p));
 	free(w.v);
 	return r;
 }

@@ -148,3 +148,26 @@ def test_settings_that_would_reach_a_sandbox_are_named(user):
 def test_a_file_that_ssh_refuses_is_named(user):
     user.write(OWN, 0o666)
     assert f"try: chmod go-w {user.config}" in user.setup("--yes").stderr
+
+
+def test_code_names_what_is_missing(inst):
+    inst.create("demo")
+    done = inst.sbx("code", "nosuch", check=1)
+    assert "nosuch" in done.stderr
+    done = inst.sbx("code", "demo", check=1)
+    assert "ssh is not set up" in done.stderr and "try: sbx setup ssh\n" in done.stderr
+    inst.sbx("setup", "ssh", "--yes", check=0)
+    inst.sbx("stop", "demo", check=0)
+    done = inst.sbx("code", "demo", check=1, env={"PATH": str(inst.work)})
+    assert "program code not found" in done.stderr and "demo.sbx" in done.stderr, done
+    assert '"running"' in inst.sbx("ls", "--json").stdout
+
+
+def test_code_runs_no_program_that_a_sandbox_can_plant(inst):
+    inst.create("demo")
+    inst.sbx("setup", "ssh", "--yes", check=0)
+    planted = inst.work / "code"
+    planted.write_text("#!/bin/sh\ntouch owned\n")
+    planted.chmod(0o755)
+    inst.sbx("code", "demo", env={"PATH": f"{inst.work}:/usr/bin:/bin"})
+    assert not (inst.work / "owned").exists()

@@ -215,3 +215,29 @@ def test_a_template_without_a_server_names_the_command(client, box):
         box.guest("mv /usr/sbin/sshd.away /usr/sbin/sshd")
     assert done.returncode == 255 and "has no SSH server" in done.stderr, done
     assert "try: sbx template update" in done.stderr, done
+
+
+def test_editors_can_use_their_ways_of_ssh(client, box, tmp_path):
+    """A script on stdin of a shell with a SOCKS port, a shared connection, a forwarded socket, and
+    a server that outlives the connection that has started it."""
+    port = free_port()
+    script = b"""cd /tmp && mkdir -p web && echo inside >web/d && cd web
+nohup python3 -m http.server --bind 127.0.0.1 8126 >/tmp/web.log 2>&1 </dev/null &
+echo "listening pid=$!"
+"""
+    said = client.ssh("sh", flags=["-T", "-D", port], input=script).stdout
+    assert said.startswith(b"listening pid=")
+    control = tmp_path / "control"
+    with client.connected(flags=["-N", "-o", "ControlMaster=yes", "-o", f"ControlPath={control}",
+                                 "-L", f"{tmp_path}/sock:127.0.0.1:8126", "-D", str(port)]):
+        host.until(control.exists, 60, "no shared connection")
+        assert client.out("echo shared", flags=["-o", "ControlMaster=no", "-o",
+                                                f"ControlPath={control}"]) == "shared\n"
+        socks = ["curl", "-s", "--socks5-hostname", f"127.0.0.1:{port}", "http://127.0.0.1:8126/d"]
+        local = ["curl", "-s", "--noproxy", "*", "--unix-socket", f"{tmp_path}/sock",
+                 "http://x/d"]
+        for command in (socks, local):
+            host.until(lambda c=command: subprocess.run(c, capture_output=True, check=False,
+                                                        timeout=60).stdout == b"inside\n", 60,
+                       f"no answer: {command}")
+    box.guest("pkill -f 'http.server --bind'")
