@@ -14,6 +14,7 @@
 #include "src/sbxd/http/http.h"
 #include "src/sbxd/journal/journal.h"
 #include "src/sbxd/keepers/keepers.h"
+#include "src/sbxd/notify/notify.h"
 #include "src/sbxd/policy/policy.h"
 #include "src/sbxd/vault/vault.h"
 #include "lib/base/clock.h"
@@ -44,6 +45,7 @@ static struct {
 	struct pool pool;
 	struct wakes wakes;
 	struct vault_link vault;
+	struct notifier notifier;
 } parts;
 
 static struct sbxd sbxd = {
@@ -59,7 +61,15 @@ static struct sbxd sbxd = {
 	.pool = &parts.pool,
 	.wakes = &parts.wakes,
 	.vault = &parts.vault,
+	.notifier = &parts.notifier,
 };
+
+static void on_hold(struct sbxd *d, const struct keeper *k, const struct held *h, bool gone)
+{
+	if (h)
+		api_on_hold(d, k, h, gone);
+	notify_look(d);
+}
 
 static const struct keeper_ops keeper_callbacks = {
 	.on_change = api_watch_changed,
@@ -67,7 +77,7 @@ static const struct keeper_ops keeper_callbacks = {
 	.on_stats = api_on_stats,
 	.on_frozen = api_on_frozen,
 	.on_ports = api_on_ports,
-	.on_hold = api_on_hold,
+	.on_hold = on_hold,
 	.on_want_vault = vault_link_on_want,
 };
 
@@ -199,6 +209,7 @@ static void set_up(struct sbxd *d)
 	wakes_init(d->wakes, api_wake);
 	wipes_init(d->wipes);
 	vault_link_init(d->vault);
+	notify_init(d->notifier);
 	images_init(d->images, pool_on_image);
 	merges_init(d->merges);
 	keep_init(d->keep);
@@ -300,6 +311,9 @@ static const struct {
 	[SBXD_EV_WAKE] = {.run_event = wakes_on_event},
 	[SBXD_EV_WAKE_TIMER] = {wakes_on_timer},
 	[SBXD_EV_MANAGED_TIMER] = {look_managed},
+	[SBXD_EV_NOTIFY] = {notify_on_event},
+	[SBXD_EV_NOTIFY_EXIT] = {notify_on_exit},
+	[SBXD_EV_NOTIFY_TIMER] = {notify_on_timer},
 };
 static_assert(ARRAY_LEN(event_table) == SBXD_N_EVENTS, "every event has a row");
 
@@ -345,6 +359,7 @@ static void run_loop(struct sbxd *d)
 static void sbxd_done(struct sbxd *d)
 {
 	conns_done(d);
+	notify_done(d);
 	pool_done(d);
 	vault_link_done(d);
 	images_done(d);

@@ -10,7 +10,7 @@ import time
 
 JAILED = ("sbx-edge", "sbx-egress", "sbx-origin", "sbx-ssh-agent", "qemu-system-x86", "virtiofsd")
 OURS = ("sbxd", "sbx-keeper", "sbx-spawner", "sbx-hide", "sbx-guard", "sbx-vault",
-        "sbx-vault-run", *JAILED)
+        "sbx-vault-run", "sbx-notify", *JAILED)
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -10,7 +10,8 @@
  *          allowed.
  * Limits   8 phases.
  * See      proto/PROTOCOL.ipc, chan_test.c, edge_chan.h, egress_chan.h, origin_chan.h,
- *          ssh_agent_chan.h, vault_chan.h, run_chan.h, keeper_chan.h
+ *          ssh_agent_chan.h, vault_chan.h, run_chan.h, keeper_chan.h,
+ *          lib/os/ipc/notify/notify_chan.h
  */
 #pragma once
 

@@ -360,7 +360,7 @@ int jail_lock(struct jail_state *s, struct err *err)
 	if (r < 0)
 		return r;
 	/* Every change of credentials above clears it, so here and not before. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+	if (!s->row->outlives && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return err_errno(err, -errno, "lock: cannot set the parent-death signal");
 	return 0;
 }

@@ -10,9 +10,9 @@
  *          jail_seal in their main once they are set up, which narrows the list to what their loop
  *          needs and kills on violation.
  * Trust    Runs in keeper (spawn) and in the jailed program itself (seal). Sees no guest bytes.
- * Owns     The child dies with the process that started it: the parent-death signal is set after
- *          the last change of credentials, then the parent proves that it still runs. The caller
- *          reaps the child through its pidfd.
+ * Owns     The child dies with the process that started it (not JAIL_NOTIFY): the parent-death
+ *          signal is set after the last change of credentials, then the parent proves that it still
+ *          runs. The caller reaps the child through its pidfd.
  * Limits   JAIL_START_TIMEOUT_MS; JAIL_MAX_FDS; the rlimits of the profile.
  * Never    Starts the program with less than its profile: a stage that fails is an error. A second
  *          exec is impossible: seccomp allows execveat of one fd number only, which is above
@@ -37,6 +37,7 @@ enum jail_profile {
 	JAIL_ORIGIN,	/* ours, static: empty root, no files, only passed sockets; a credential */
 	JAIL_TEMPLATE,	/* foreign: the tools that read images and disks of strangers; no network */
 	JAIL_GIT,	/* foreign: git that reads what a guest's git sends; no network */
+	JAIL_NOTIFY,	/* ours: empty root, no files, only the sockets that it has; no secret */
 	JAIL_CLERK_GIT, /* ours, static: empty root, no files, only passed sockets; no secret */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_GUARD,	/* the same, which answers for guarded names, too */

@@ -183,6 +183,22 @@ static const struct jail_group clerk_git_start[] = {
 	{0},
 };
 
+/* ---- notify: ours, one thread; two sockets: sbxd and the session bus ---- */
+
+static const struct jail_group notify_seal[] = {
+	{"data on both sockets; log lines",
+		"read write readv writev recvmsg sendmsg recvfrom sendto close"},
+	{"event loop", "epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll"},
+	{"look for a tracer, once, in /proc/self/status that was opened before", "pread64"},
+	{"set non-blocking", "fcntl"},
+	{"memory, never executable", "brk mmap/noexec munmap mremap madvise mprotect/noexec"},
+	{"time and random numbers", "clock_gettime gettimeofday getrandom"},
+	{"libc locks; qsort queries the memory size", "futex restart_syscall sysinfo"},
+	{"signals, abort()", "rt_sigreturn rt_sigprocmask rt_sigaction getpid gettid tgkill"},
+	{"exit", "exit exit_group"},
+	{0},
+};
+
 /* ---- what the two foreign programs have in common ---- */
 
 /* clang-format off */
@@ -604,6 +620,20 @@ static const struct jail_row rows[] = {
 			.as = 4096 * MIB},
 		.start = git_start,
 		.absent = git_absent},
+	/* Enters the jail itself, too. outlives: when sbxd has exited, it closes its notifications.
+	 * fsize: of its log, stderr. as: a message of the bus. cpu: a message takes
+	 * microseconds. */
+	[JAIL_NOTIFY] = {.name = "notify",
+		.outlives = true,
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 4 * MIB,
+			.nproc = 0,
+			.nofile = 64,
+			.memlock = 64 * KIB,
+			.as = 256 * MIB,
+			.cpu = 60},
+		.seal = notify_seal},
 	/* as: a pack, an answer of the server, contents. cpu: a push takes seconds (GITPACK
 	 * limits). */
 	[JAIL_CLERK_GIT] = {.name = "clerk-git",

@@ -27,6 +27,7 @@ struct jail_row {
 	bool landlock;
 	bool host_net;	/* stays in the network namespace of its spawner */
 	bool run_tmpfs; /* a private writable /run */
+	bool outlives;	/* not killed with its parent: it exits with its channel */
 	bool dev_null;	/* qemu probes its kind of file locks on it, and takes worse ones without */
 	struct {
 		rlim_t core, fsize, nproc, nofile, memlock;

@@ -8,8 +8,8 @@
  *          sanitizer's runtime opens, maps and executes what the lists refuse. This file does not
  *          compile when SBX_UNSEALED is set without AddressSanitizer, so a program that people run
  *          is always sealed.
- * Trust    Compiled into sbx-edge, sbx-egress, sbx-origin, sbx-ssh-agent, sbx-vault, sbx-keeper and
- *          sbxd, and into their tests. Sees no input.
+ * Trust    Compiled into sbx-edge, sbx-egress, sbx-origin, sbx-ssh-agent, sbx-vault, sbx-notify,
+ *          sbx-keeper and sbxd, and into their tests. Sees no input.
  * See      tests/lint/seal, meson.build
  */
 #pragma once

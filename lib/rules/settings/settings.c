@@ -203,6 +203,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.choices = "true|false",
 		.help = "whether an attached terminal shows in its title, with one bell, that a "
 			"request of its sandbox waits for approval"},
+	[SETTINGS_ASK_NOTIFY] = {.name = "ask.notify",
+		.type = SETTINGS_CHOICE,
+		.standard = "true",
+		.choices = "true|false",
+		.help = "whether a desktop notification shows that a request waits for approval, "
+			"with an action that refuses it"},
 	[SETTINGS_GIT_IDENTITY] = {.name = "git.identity",
 		.type = SETTINGS_CHOICE,
 		.standard = "ask",

@@ -51,6 +51,7 @@ enum settings_id {
 	SETTINGS_ASK_MAX_OPEN,		/* requests of a sandbox that wait for approval */
 	SETTINGS_ASK_MAX_HOUR,		/* and that begin to wait, in an hour */
 	SETTINGS_ASK_BELL,		/* true, false: a terminal announces them */
+	SETTINGS_ASK_NOTIFY,		/* true, false: so do desktop notifications */
 	SETTINGS_GIT_IDENTITY,		/* ask, yes, no */
 	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
 	SETTINGS_WARM_IMAGES,		/* true, false: create snapshots automatically */

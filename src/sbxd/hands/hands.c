@@ -97,6 +97,15 @@ int hands_vault(int listener, int channel, int log_fd, struct hands_child *ret, 
 	return ask_child(m, ret, err);
 }
 
+int hands_notify(int channel, int log_fd, struct hands_child *ret, struct err *err)
+{
+	struct worker_msg *m = worker_question(HANDS_NOTIFY);
+
+	m->fds[m->n_fds++] = channel;
+	m->fds[m->n_fds++] = log_fd;
+	return ask_child(m, ret, err);
+}
+
 int hands_reap(pid_t pid, struct hands_end *ret)
 {
 	int r = worker_status(pid);

@@ -67,6 +67,8 @@ int hands_merger(const char *id, const struct layers layers[TEMPLATE_N_DISKS], i
 /* sbx-vault-run with the vault's socket and its end of our channel. */
 int hands_vault(
 	int listener, int channel, int log_fd, struct hands_child *ret, struct err *err) MUST_CHECK;
+/* sbx-notify with its channel. -ENOENT: the environment has no session bus. */
+int hands_notify(int channel, int log_fd, struct hands_child *ret, struct err *err) MUST_CHECK;
 /* Returns -EAGAIN while it runs, -ESRCH if this sbxd did not start it, or it was reaped. */
 int hands_reap(pid_t pid, struct hands_end *ret) MUST_CHECK;
 /* Waits for it, a few seconds at most; after HANDS_KILL. */

@@ -19,6 +19,7 @@ enum hands_kind {
 	HANDS_TO_VAULT,		   /* nothing */
 	HANDS_KILL_REST,	   /* id */
 	HANDS_MERGER,		   /* id, and for each disk u8 n and n times u16; log */
+	HANDS_NOTIFY,		   /* nothing; channel, log */
 };
 
 /* spawner_rules.own of sbxd's spawner. */

@@ -46,17 +46,24 @@ static bool are_fds(const struct worker_msg *q, size_t n_sockets)
 	return true;
 }
 
+struct program {
+	const char *what; /* for messages */
+	char *const *argv;
+	char *const *env;
+	bool makes_session; /* itself: it enters its jail (lib/os/jail/self.c) */
+};
+
 /* In the child. A new session: no terminal or process group of sbxd affects it, and its group can
  * be killed as a whole. */
-static void become_program(const char *program, char *const *argv, char *const *env, const int *fds,
-	size_t n) __attribute__((noreturn));
-static void become_program(
-	const char *program, char *const *argv, char *const *env, const int *fds, size_t n)
+static void become_program(const char *path, const struct program *p, const int *fds, size_t n)
+	__attribute__((noreturn));
+static void become_program(const char *path, const struct program *p, const int *fds, size_t n)
 {
 	int high[MAX_SOCKETS + 1], null = open("/dev/null", O_RDWR);
 	bool ok = null >= 0;
 
-	(void)setsid();
+	if (!p->makes_session)
+		(void)setsid();
 	child_reset_signals();
 	for (size_t i = 0; i < n; i++) {
 		high[i] = fcntl(fds[i], F_DUPFD, FIRST_HIGH);
@@ -68,8 +75,8 @@ static void become_program(
 		if (dup2(high[i], FIRST_FD + (int)i) < 0)
 			_exit(126);
 	(void)close_range(FIRST_FD + (unsigned)n - 1, ~0u, 0);
-	(void)execve(program, argv, env);
-	(void)dprintf(2, "cannot start %s\n", argv[0]);
+	(void)execve(path, p->argv, p->env);
+	(void)dprintf(2, "cannot start %s\n", p->argv[0]);
 	_exit(127);
 }
 
@@ -91,23 +98,30 @@ static int give_child(pid_t pid, struct worker_msg *a, struct err *err)
 	return 0;
 }
 
-/* The message has `what`. */
-static int start_program(const char *what, char *const *argv, bool whole_env,
-	const struct worker_msg *q, struct worker_msg *a, struct err *err)
+static int start_program(
+	const struct program *p, const struct worker_msg *q, struct worker_msg *a, struct err *err)
 {
-	AUTO_FREE char *program = paths_get(PATHS_LIBEXEC, "%s", argv[0]);
-	char *env[KEEPENV_MAX + 1];
+	AUTO_FREE char *path = paths_get(PATHS_LIBEXEC, "%s", p->argv[0]);
 	pid_t pid;
 
-	if (access(program, X_OK) < 0)
-		return err_errno(err, -errno, "cannot run the %s program %s", what, program);
-	(void)(whole_env ? keepenv_pick(env) : keepenv_pick_few(env));
+	if (access(path, X_OK) < 0)
+		return err_errno(err, -errno, "cannot run the %s program %s", p->what, path);
 	pid = fork();
 	if (pid < 0)
-		return err_errno(err, -errno, "cannot start %s", argv[0]);
+		return err_errno(err, -errno, "cannot start %s", p->argv[0]);
 	if (pid == 0)
-		become_program(program, argv, env, q->fds, q->n_fds);
+		become_program(path, p, q->fds, q->n_fds);
 	return give_child(pid, a, err);
+}
+
+static int start_keeper(
+	char *const *argv, const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	char *env[KEEPENV_MAX + 1];
+	const struct program p = {.what = "keeper", .argv = argv, .env = env};
+
+	(void)keepenv_pick_few(env);
+	return start_program(&p, q, a, err);
 }
 
 /* A later sbxd identifies the keeper by this note only: without a note it does not run. */
@@ -138,7 +152,7 @@ static int serve_keeper(const struct worker_msg *q, struct worker_msg *a, struct
 	if (rd_finish(&rd) < 0 || !spec_is_id(id) || way >= HANDS_N_WAYS || !are_fds(q, 1))
 		return -EBADMSG;
 	argv[4] = (char *)(uintptr_t)ways[way];
-	r = start_program("keeper", argv, false, q, a, err);
+	r = start_keeper(argv, q, a, err);
 	if (r == 0)
 		r = note_keeper(id, a, err);
 	return r;
@@ -173,7 +187,7 @@ static int serve_maker(const struct worker_msg *q, struct worker_msg *a, struct 
 	/* Texts that sbxd got from others: rejected, without stopping sbxd. */
 	if (!is_word(w.template) || !is_word(w.accel))
 		return err_set(err, -EINVAL, "no snapshot: wrong template or accelerator");
-	return start_program("keeper", argv, false, q, a, err);
+	return start_keeper(argv, q, a, err);
 }
 
 #define LIST_BYTES (LAYERS_MAX * 5 + 1) /* "9999," */
@@ -208,7 +222,7 @@ static int serve_merger(const struct worker_msg *q, struct worker_msg *a, struct
 	ok = read_list(&rd, root) && read_list(&rd, docker);
 	if (rd_finish(&rd) < 0 || !ok || !spec_is_id(id) || !are_fds(q, 0))
 		return -EBADMSG;
-	return start_program("keeper", argv, false, q, a, err);
+	return start_keeper(argv, q, a, err);
 }
 
 /* The settings decide where its key is, not sbxd. */
@@ -216,7 +230,8 @@ static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct 
 {
 	AUTO_SETTINGS struct settings set = {0};
 	AUTO_FREE char *key = NULL;
-	char *argv[] = {(char *)"sbx-vault-run", NULL, NULL};
+	char *argv[] = {(char *)"sbx-vault-run", NULL, NULL}, *env[KEEPENV_MAX + 1];
+	const struct program p = {.what = "vault", .argv = argv, .env = env};
 	int r;
 
 	if (q->n || !are_fds(q, 2))
@@ -225,7 +240,34 @@ static int serve_vault(const struct worker_msg *q, struct worker_msg *a, struct 
 	if (r < 0)
 		return r;
 	argv[1] = key = xasprintf("--key=%s", settings_get(&set, SETTINGS_VAULT_KEY));
-	return start_program("vault", argv, true, q, a, err);
+	(void)keepenv_pick(env);
+	return start_program(&p, q, a, err);
+}
+
+/* "NAME=value" of this process; NULL: not set, or empty. */
+static char *find_variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] ? xasprintf("%s=%s", name, value) : NULL;
+}
+
+/* As sd-bus looks for the session bus. Without one no process is started. */
+static int serve_notify(const struct worker_msg *q, struct worker_msg *a, struct err *err)
+{
+	AUTO_FREE char *bus = find_variable("DBUS_SESSION_BUS_ADDRESS");
+	AUTO_FREE char *run = find_variable("XDG_RUNTIME_DIR");
+	AUTO_FREE char *path = run ? xasprintf("%s/bus", getenv("XDG_RUNTIME_DIR")) : NULL;
+	char *argv[] = {(char *)"sbx-notify", NULL};
+	char *env[] = {bus ? bus : run, bus ? run : NULL, NULL};
+	const struct program p = {
+		.what = "notification", .argv = argv, .env = env, .makes_session = true};
+
+	if (q->n || !are_fds(q, 1))
+		return -EBADMSG;
+	if (!bus && (!path || access(path, F_OK) < 0))
+		return err_set(err, -ENOENT, "the host has no session bus");
+	return start_program(&p, q, a, err);
 }
 
 /* ---- signals ---- */
@@ -401,6 +443,8 @@ int hands_serve(void *ctx, struct worker_msg *q, struct worker_msg *a, struct er
 		return serve_merger(q, a, err);
 	case HANDS_VAULT:
 		return serve_vault(q, a, err);
+	case HANDS_NOTIFY:
+		return serve_notify(q, a, err);
 	case HANDS_SIGNAL:
 		return serve_signal(q, err);
 	case HANDS_SWEEP:

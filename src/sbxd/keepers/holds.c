@@ -37,11 +37,16 @@ int holds_on_unheld(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg)
 	return 0;
 }
 
-void holds_drop(struct keeper *k)
+void holds_drop(struct sbxd *d, struct keeper *k)
 {
-	for (size_t i = 0; k->holds && i < HOLD_MAX; i++)
-		free(k->holds->place[i]);
-	free(TAKE(k->holds));
+	struct keeper_holds *holds = TAKE(k->holds);
+
+	if (!holds)
+		return;
+	for (size_t i = 0; i < HOLD_MAX; i++)
+		free(holds->place[i]);
+	free(holds);
+	d->keepers->ops->on_hold(d, k, NULL, true);
 }
 
 void holds_each(struct sbxd *d, void (*fn)(void *arg, const struct keeper *k, const struct held *h),

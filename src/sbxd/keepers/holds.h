@@ -4,7 +4,8 @@
  *
  * How      A keeper sends HELD for each, and all of them at each connection, so the next sbxd has
  *          them too. The keeper decides about every answer; this table is what clients see. on_hold
- *          is called when a hold was opened, answered or (gone) removed.
+ *          is called when a hold was opened, answered or (gone) removed; without a hold when the
+ *          keeper is gone, and all of its holds.
  * Trust    As keepers.h: a keeper may send false data. Texts are shown only.
  * Owns     keeper.holds
  * Limits   HOLD_MAX of a keeper.

@@ -123,7 +123,7 @@ void keeper_close_channel(struct sbxd *d, struct keeper *k)
 	if (k->sock >= 0)
 		loop_del(&d->loop, k->sock);
 	fd_close(&k->sock);
-	holds_drop(k);
+	holds_drop(d, k);
 }
 
 void keeper_free(struct sbxd *d, struct keeper *k)
@@ -147,11 +147,11 @@ void keeper_free(struct sbxd *d, struct keeper *k)
 
 void keepers_done(struct sbxd *d)
 {
-	for (size_t i = 0; i < d->keepers->n_slots; i++) {
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
 		if (d->keepers->slot[i]->used)
 			keeper_free(d, d->keepers->slot[i]);
+	for (size_t i = 0; i < d->keepers->n_slots; i++)
 		free(d->keepers->slot[i]);
-	}
 	d->keepers->n_slots = 0;
 }
 

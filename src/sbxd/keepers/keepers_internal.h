@@ -30,7 +30,7 @@ void ports_push(struct sbxd *d, struct keeper *k);
 int holds_on_held(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 int holds_on_unheld(struct sbxd *d, struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* The keeper has exited, or its channel is closed. */
-void holds_drop(struct keeper *k);
+void holds_drop(struct sbxd *d, struct keeper *k);
 
 /* reload.c: at the first HELLO of a keeper that another sbxd started. */
 void reload_adopted(struct sbxd *d, struct keeper *k);

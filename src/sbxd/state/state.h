@@ -44,6 +44,9 @@ enum sbxd_ev {
 	SBXD_EV_WAKE,
 	SBXD_EV_WAKE_TIMER,
 	SBXD_EV_MANAGED_TIMER,
+	SBXD_EV_NOTIFY,
+	SBXD_EV_NOTIFY_EXIT,
+	SBXD_EV_NOTIFY_TIMER,
 	SBXD_N_EVENTS,
 };
 
@@ -72,4 +75,5 @@ struct sbxd {
 	struct pool *pool;
 	struct wakes *wakes;
 	struct vault_link *vault;
+	struct notifier *notifier;
 };

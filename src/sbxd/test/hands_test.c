@@ -34,14 +34,14 @@
 static char dir[] = "/tmp/sbx-hands-XXXXXX";
 static char log_path[64];
 
-/* Prints how it was started, then waits; replaces sbx-keeper and sbx-vault-run. */
+/* Prints how it was started, then waits; replaces sbx-keeper, sbx-vault-run and sbx-notify. */
 static const char program[] =
 	"#!/bin/sh\n"
 	"echo \"args $*\"\n"
 	"for n in 0 1 2 3 4 5 6 7 8 9; do [ ! -e /proc/$$/fd/$n ] || echo \"fd $n $(readlink "
 	"/proc/$$/fd/$n)\"; done\n"
 	"grep NoNewPrivs /proc/$$/status\n"
-	"echo \"secret ${SECRET:-none}\"\n"
+	"echo \"secret ${SECRET:-none} home ${HOME:-none} run ${XDG_RUNTIME_DIR:-none}\"\n"
 	"[ \"$2\" != " EXITS " ] || exit 7\n"
 	"echo ready\n"
 	"while :; do sleep 1; done\n";
@@ -138,7 +138,7 @@ static void a_keeper_has_its_id_its_channel_and_a_session(void **state)
 	/* a program that is registered for a credential may be set-uid */
 	assert_non_null(strstr(said, "NoNewPrivs:\t0\n"));
 	/* and the rest of the user's environment is not passed */
-	assert_non_null(strstr(said, "secret none\n"));
+	assert_non_null(strstr(said, "secret none "));
 	assert_int_equal(getsid(c.pid), c.pid);
 	assert_int_not_equal(child_parent_of(c.pid), getpid());
 	end(&c);
@@ -161,6 +161,32 @@ static void the_vault_has_its_socket_and_a_channel(void **state)
 	assert_non_null(strstr(said, "fd 4 socket:["));
 	assert_null(strstr(said, "fd 5 "));
 	end(&c);
+}
+
+static void the_notifier_has_the_way_to_the_session_bus_only(void **state)
+{
+	AUTO_FREE char *run = xasprintf("%s/run", dir), *bus = xasprintf("%s/run/bus", dir);
+	AUTO_FREE char *want = xasprintf("secret none home none run %s\n", run);
+	AUTO_CLOSE int log_fd = new_log(), one = -1, two = -1;
+	struct hands_child c = {.pidfd = -1};
+	AUTO_FREE char *said = NULL;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	one = pair[0];
+	two = pair[1];
+	assert_int_equal(hands_notify(one, log_fd, &c, NULL), -ENOENT);
+	assert_int_equal(file_save(bus, slice_of("", 0), NULL), 0);
+	assert_int_equal(hands_notify(one, log_fd, &c, NULL), 0);
+	said = wait_for("ready");
+	assert_non_null(strstr(said, "args \n"));
+	assert_non_null(strstr(said, "fd 3 socket:["));
+	assert_null(strstr(said, "fd 4 "));
+	assert_non_null(strstr(said, want));
+	/* it makes one when it enters its jail */
+	assert_int_not_equal(getsid(c.pid), c.pid);
+	end(&c);
+	assert_int_equal(unlink(bus), 0);
 }
 
 static void the_merger_has_lists_of_layers(void **state)
@@ -482,6 +508,10 @@ static const struct bad bad[] = {
 	{HANDS_VAULT, TEXT(""), "sssf"},
 	{HANDS_VAULT, TEXT(""), "fsf"},
 	{HANDS_VAULT, TEXT("x"), "ssf"},
+	{HANDS_NOTIFY, TEXT("x"), "sf"},
+	{HANDS_NOTIFY, TEXT(""), "f"},
+	{HANDS_NOTIFY, TEXT(""), "ssf"},
+	{HANDS_NOTIFY, TEXT(""), "fs"},
 	/* 4, 8 and 8 bytes of numbers between the words */
 	{HANDS_MAKER,
 		TEXT("\6\0debian"
@@ -618,7 +648,8 @@ static int set_up_all(void **state)
 	(void)snprintf(log_path, sizeof(log_path), "%s/log", dir);
 	write_program("sbx-keeper");
 	write_program("sbx-vault-run");
-	return 0;
+	write_program("sbx-notify");
+	return unsetenv("DBUS_SESSION_BUS_ADDRESS");
 }
 
 static int tear_down_all(void **state)
@@ -634,6 +665,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH(a_keeper_has_its_id_its_channel_and_a_session),
 		WITH(the_vault_has_its_socket_and_a_channel),
+		WITH(the_notifier_has_the_way_to_the_session_bus_only),
 		WITH(the_merger_has_lists_of_layers),
 		WITH(the_maker_of_images_has_numbers),
 		WITH(the_end_of_a_program_is_told_once),

@@ -8,12 +8,13 @@
 #include "lib/os/ipc/ssh_agent_chan.h"
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/os/ipc/keeper_chan.h"
+#include "lib/os/ipc/notify/notify_chan.h"
 #include "lib/os/ipc/origin_chan.h"
 #include "lib/os/ipc/run_chan.h"
 #include "lib/os/ipc/vault_chan.h"
 
 static const struct chan *const all[] = {&edge_chan, &egress_chan, &origin_chan, &ssh_agent_chan,
-	&vault_chan, &run_chan, &keeper_chan};
+	&vault_chan, &run_chan, &notify_chan, &keeper_chan};
 
 static const struct chan_row rows[] = {
 	[1] = {"HELLO", 1, 1 << 0, 1, 0},

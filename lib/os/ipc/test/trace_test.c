@@ -17,6 +17,7 @@
 #include "lib/os/ipc/edge_chan.h"
 #include "lib/os/ipc/egress_chan.h"
 #include "lib/os/ipc/keeper_chan.h"
+#include "lib/os/ipc/notify/notify_chan.h"
 #include "lib/os/ipc/origin_chan.h"
 #include "lib/os/ipc/run_chan.h"
 #include "lib/os/ipc/vault_chan.h"
@@ -25,7 +26,7 @@
 #define UNKNOWN 999
 
 static const struct chan *const channels[] = {&ssh_agent_chan, &edge_chan, &egress_chan,
-	&keeper_chan, &origin_chan, &run_chan, &vault_chan};
+	&keeper_chan, &notify_chan, &origin_chan, &run_chan, &vault_chan};
 
 static char path[] = "/tmp/ipc_trace_test.XXXXXX";
 static int fds[2];

@@ -70,6 +70,25 @@ static void test_sealed_ssh_agent_has_passed_sockets_only(void **state)
 	assert_int_equal(agent->limit.nproc, 0);
 }
 
+static void test_sealed_notify_has_its_two_sockets_only(void **state)
+{
+	static const char *const never[] = {"open", "openat", "openat2", "creat", "socket",
+		"socketpair", "connect", "bind", "listen", "accept", "accept4", "execve",
+		"execveat", "fork", "vfork", "clone", "clone3", "kill", "mount", "unlink", "rename",
+		"seccomp", "prctl", "ioctl", "setsockopt", "memfd_create", "pidfd_open"};
+	const struct jail_row *notify = jail_row(JAIL_NOTIFY);
+
+	for (size_t c = 0; c < ARRAY_LEN(never); c++)
+		assert_false(has_call(notify->seal, never[c]));
+	assert_true(has_call(notify->seal, "sendmsg"));
+	for (int i = 0; i < JAIL_N_PROFILES; i++)
+		assert_int_equal(jail_row(i)->outlives, i == JAIL_NOTIFY);
+	assert_null(notify->start); /* it is not executed in the jail */
+	assert_int_equal(notify->caps, 0);
+	assert_false(notify->host_net);
+	assert_int_equal(notify->limit.nproc, 0);
+}
+
 static void test_sealed_egress_has_no_files_or_exec_and_no_way_in(void **state)
 {
 	static const char *const never[] = {"open", "openat", "openat2", "creat", "bind", "listen",
@@ -202,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_no_row_has_a_way_out),
 		cmocka_unit_test(test_sealed_edge_has_no_files_sockets_or_exec),
 		cmocka_unit_test(test_sealed_ssh_agent_has_passed_sockets_only),
+		cmocka_unit_test(test_sealed_notify_has_its_two_sockets_only),
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),
