@@ -240,4 +240,4 @@ echo "listening pid=$!"
             host.until(lambda c=command: subprocess.run(c, capture_output=True, check=False,
                                                         timeout=60).stdout == b"inside\n", 60,
                        f"no answer: {command}")
-    box.guest("pkill -f 'http.server --bind'")
+    box.guest("pkill -f '[h]ttp.server --bind'")
