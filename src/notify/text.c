@@ -23,7 +23,7 @@ static void add_text(struct out *o, const char *s)
 /* An escape is never cut. */
 static void add_quoted(struct out *o, const char *s, size_t most)
 {
-	for (size_t i = 0; s[i] && i < most; i++) {
+	for (size_t i = 0; i < most && s[i]; i++) {
 		const char one[2] = {s[i], '\0'};
 		const char *text = s[i] == '&'	 ? "&amp;"
 				   : s[i] == '<' ? "&lt;"
