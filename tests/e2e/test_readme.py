@@ -48,7 +48,8 @@ def commands():
 
 def stand_in_agent(env):
     text = (TREE / "data/agents/claude.conf").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^npm .*\n", "", text).replace("\ncommand claude\n", "\ncommand true\n")
+    text = re.sub(r"(?m)^(npm|integrity) .*\n", "", text)
+    text = text.replace("\ncommand claude\n", "\ncommand true\n")
     folder = env.folder / "config/sbx/agents"
     folder.mkdir(parents=True)
     (folder / "claude.conf").write_text(text, encoding="utf-8")
