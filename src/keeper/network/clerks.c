@@ -439,7 +439,7 @@ static const char *target_text(const struct worker *w)
 	static char text[EDGE_MAX_HOST + 32];
 
 	(void)snprintf(text, sizeof(text), "for %s:%u ", c->ask ? c->ask->host : "",
-		c->ask ? c->ask->port : 0);
+		c->ask ? (unsigned)c->ask->port : 0U);
 	return text;
 }
 

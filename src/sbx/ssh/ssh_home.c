@@ -74,7 +74,7 @@ int ssh_keygen(const char *const *args, struct problem *p)
 		.arg = last};
 	int status;
 
-	for (size_t i = 0; args[i] && i < MAX_ARGS; i++)
+	for (size_t i = 0; i < MAX_ARGS && args[i]; i++)
 		argv[3 + i] = args[i];
 	status = follow_run(&f, &p->err);
 	if (status <= 0)

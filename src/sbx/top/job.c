@@ -22,7 +22,7 @@ static void become_sbx(const char *path, const char *const *args)
 {
 	const char *argv[JOB_MAX_ARGS + 2] = {path};
 
-	for (size_t i = 0; args[i] && i < JOB_MAX_ARGS; i++)
+	for (size_t i = 0; i < JOB_MAX_ARGS && args[i]; i++)
 		argv[i + 1] = args[i];
 	(void)execv(path, (char *const *)argv);
 	_exit(127);
@@ -72,7 +72,7 @@ int job_start(struct jobs *j, const char *label, const char *const *args, struct
 
 static void read_output(struct job *job)
 {
-	char rest[512];
+	char rest[512] = "";
 	ssize_t n;
 
 	do {
