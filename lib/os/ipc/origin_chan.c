@@ -9,7 +9,7 @@ static const struct chan_row rows[ORIGIN_N_MSGS] = {
 	[ORIGIN_HELLO] = {"HELLO", CHAN_FROM_WORKER, IN(START), ORIGIN_PHASE_CONFIG, 0},
 	[ORIGIN_CONFIG] = {"CONFIG", CHAN_FROM_KEEPER, IN(CONFIG), ORIGIN_PHASE_ROOTS, CHAN_FD},
 	[ORIGIN_ROOTS] = {"ROOTS", CHAN_FROM_KEEPER, IN(ROOTS), ORIGIN_PHASE_RUN, CHAN_FD},
-	[ORIGIN_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[ORIGIN_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
 	[ORIGIN_RESULT] = {"RESULT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[ORIGIN_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[ORIGIN_WANT] = {"WANT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
@@ -21,6 +21,7 @@ static const struct chan_row rows[ORIGIN_N_MSGS] = {
 	[ORIGIN_RENEW] = {"RENEW", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
 	[ORIGIN_POLICY] = {"POLICY", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD | CHAN_ID},
 	[ORIGIN_PACK] = {"PACK", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD},
+	[ORIGIN_CHANNEL] = {"CHANNEL", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_FD},
 };
 
 const struct chan origin_chan = {.sides = {"keeper", "origin"},
@@ -139,9 +140,9 @@ int origin_ask_config(int sock, const struct origin_config *config, int file)
 	return chan_send(sock, ORIGIN_CONFIG, 0, config_fields, config, file);
 }
 
-int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket, int fd)
+int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket)
 {
-	return chan_send(sock, ORIGIN_OPEN, id, egress_ticket_fields, ticket, fd);
+	return chan_send(sock, ORIGIN_OPEN, id, egress_ticket_fields, ticket, -1);
 }
 
 int origin_answer_want(int sock, uint32_t id, const struct egress_result *result, int fd)

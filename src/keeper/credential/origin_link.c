@@ -5,9 +5,11 @@
  *
  * How      Runs one sbx-origin for each requested host and port that is intercepted. It is started
  *          at the first one. It is stopped after KEEPER_ORIGIN_IDLE_MS without use, when another
- *          host needs its slot, or when its binding or the policy changes. A request gets a socket
- *          pair: edge gets its end immediately, the end for origin is kept until it can be sent. An
- *          origin that does not read delays only its own messages.
+ *          host needs its slot, or when its binding or the policy changes. Edge and origin get the
+ *          ends of one socket pair, the channel; each request is a stream of it, and origin gets
+ *          its ticket (OPEN) before edge gets its number. When edge has exited, the next request
+ *          makes a new channel, which ends all tickets of the old one. An origin that does not read
+ *          delays only its own messages, and gets no further request.
  * Trust    origin parses data of a server and requests of edge and may be compromised by either.
  *          Every message is checked against the phase table. A violation kills the process; after
  *          KEEPER_ORIGIN_VIOLATIONS its host is blocked for the rest of the run. A compromised
@@ -28,7 +30,9 @@
 #include "lib/base/str.h"
 
 #define PLACE_BITS 8
-#define MAX_GEN (UINT32_MAX >> PLACE_BITS)
+/* The number of an exchange is that of its stream: not 0, and at most 24 bits. It is used again
+ * after so many other requests that both peers have closed the earlier one. */
+#define MAX_GEN (0xffffffU >> PLACE_BITS)
 static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
@@ -96,8 +100,8 @@ static int check_blamed(struct keeper *k, const struct edge_ask *ask, struct err
 static void drop_exchange(struct origin *o, struct origin_exchange *ex)
 {
 	free(TAKE(ex->what));
-	fd_close(&ex->fd);
-	ex->gen = (ex->gen + 1) & MAX_GEN;
+	ex->is_due = false;
+	ex->gen = ex->gen % MAX_GEN + 1;
 	o->n_exchanges--;
 }
 
@@ -127,12 +131,20 @@ static void drop_exchanges(struct keeper *k, struct origin *o, const char *why)
 	free(TAKE(o->exchanges));
 }
 
+static void drop_channel(struct origin *o)
+{
+	fd_close(&o->edge_end);
+	fd_close(&o->own_end);
+	o->channel = 0;
+}
+
 static void drop_origin(struct keeper *k, struct worker *w, const char *why)
 {
 	struct origin *o = origin_of(k, w);
 
 	vault_forget(k, w->idx, w->gen - 1);
 	drop_exchanges(k, o, why);
+	drop_channel(o);
 	conns_drop(o);
 	needs_drop(o);
 	creds_drop(&o->binding);
@@ -300,7 +312,10 @@ static void fill_origin(struct origin *o, const struct edge_ask *ask, const stru
 	o->has_pack = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
-		o->exchanges[i].fd = -1;
+		o->exchanges[i].gen = 1;
+	o->channel = 0;
+	o->edge_end = o->own_end = -1;
+	o->had_channel = false;
 	o->conns = xcalloc(KEEPER_ORIGIN_CONNS, sizeof(*o->conns));
 	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++)
 		o->conns[i].fd = -1;
@@ -348,29 +363,64 @@ static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
 	return NULL;
 }
 
-static int add_exchange(
-	struct origin *o, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+static int make_channel(struct keeper *k, struct origin *o)
 {
 	int fds[2];
-	size_t at = 0;
 
-	while (at < ORIGIN_MAX_OPEN && o->exchanges[at].what)
-		at++;
-	if (at == ORIGIN_MAX_OPEN)
-		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
+	if (o->channel)
+		return 0;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return err_set(err, -errno, "no file descriptors available on the host");
-	o->exchanges[at].what = ask_copy_new(ask);
-	o->exchanges[at].has_result = false;
-	o->exchanges[at].fd = fds[1];
-	edge_ask_ticket(ask, &o->exchanges[at].ticket);
-	o->n_exchanges++;
-	o->used_ms = clock_mono_ms();
-	*ret_edge_fd = fds[0];
+		return -errno;
+	o->channel = ++k->origins->n_channels;
+	o->edge_end = fds[0];
+	o->own_end = fds[1];
 	return 0;
 }
 
-int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err)
+static int add_exchange(
+	struct origin *o, const struct edge_ask *ask, struct origin_exchange **ret, struct err *err)
+{
+	struct origin_exchange *ex = o->exchanges;
+
+	while (ex < o->exchanges + ORIGIN_MAX_OPEN && ex->what)
+		ex++;
+	if (ex == o->exchanges + ORIGIN_MAX_OPEN)
+		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
+	ex->what = ask_copy_new(ask);
+	ex->has_result = false;
+	ex->is_due = true;
+	edge_ask_ticket(ask, &ex->ticket);
+	o->n_exchanges++;
+	o->used_ms = clock_mono_ms();
+	*ret = ex;
+	return 0;
+}
+
+static uint32_t id_of(const struct origin *o, const struct origin_exchange *ex)
+{
+	return ex->gen << PLACE_BITS | (uint32_t)(ex - o->exchanges);
+}
+
+/* Before origin has its first channel, OPENs wait here. From then on edge can be faster. */
+static int open_exchange(struct keeper *k, struct origin *o, const struct edge_ask *ask,
+	struct origin_stream *ret, struct err *err)
+{
+	struct origin_exchange *ex;
+	int r = add_exchange(o, ask, &ex, err);
+
+	if (r < 0)
+		return r;
+	origins_push(k, o);
+	if (o->had_channel && ex->is_due) {
+		drop_exchange(o, ex);
+		return err_set(err, -EBUSY, "%s", origin_outcome_text(ORIGIN_BUSY));
+	}
+	*ret = (struct origin_stream){o->channel, id_of(o, ex), TAKE_FD(o->edge_end)};
+	return 0;
+}
+
+int origins_open(
+	struct keeper *k, const struct edge_ask *ask, struct origin_stream *ret, struct err *err)
 {
 	const struct binding *b = origins_binding(k, ask);
 	struct origin *o = find_target(k, ask);
@@ -382,11 +432,38 @@ int origins_open(struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd,
 		r = err_set(err, -ENOENT, "the credential for %s was removed", ask->host);
 	if (r == 0 && !o)
 		r = start_origin(k, ask, b, &o, err);
-	if (r == 0)
-		r = add_exchange(o, ask, ret_edge_fd, err);
-	if (r == 0)
-		origins_push(k, o);
-	return r;
+	if (r == 0 && make_channel(k, o) < 0)
+		r = err_set(err, -EMFILE, "no file descriptors available on the host");
+	return r < 0 ? r : open_exchange(k, o, ask, ret, err);
+}
+
+/* The requests of an origin that has had no channel yet would be those of the next one. */
+static void void_channel(struct keeper *k, struct origin *o, const char *why)
+{
+	if (o->had_channel)
+		drop_channel(o);
+	else
+		kill_origin(k, o, why);
+}
+
+void origins_forget_channel(struct keeper *k, uint32_t channel)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins->list[i];
+
+		if (o->worker.alive && o->channel == channel)
+			void_channel(k, o, "sbx-edge cannot get the channel");
+	}
+}
+
+void origins_on_edge_end(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_ORIGINS; i++) {
+		struct origin *o = &k->origins->list[i];
+
+		if (o->worker.alive && o->channel)
+			void_channel(k, o, "sbx-edge has exited");
+	}
 }
 
 const struct origin_exchange *origins_first_waiting(const struct origin *o)
@@ -400,18 +477,42 @@ const struct origin_exchange *origins_first_waiting(const struct origin *o)
 
 static int push_opens(struct origin *o)
 {
-	for (uint32_t i = 0; i < ORIGIN_MAX_OPEN; i++) {
-		struct origin_exchange *ex = &o->exchanges[i];
+	for (struct origin_exchange *ex = o->exchanges; ex < o->exchanges + ORIGIN_MAX_OPEN; ex++) {
 		int r;
 
-		if (ex->fd < 0)
+		if (!ex->is_due)
 			continue;
-		r = origin_ask_open(o->worker.sock, ex->gen << PLACE_BITS | i, &ex->ticket, ex->fd);
+		r = origin_ask_open(o->worker.sock, id_of(o, ex), &ex->ticket);
 		if (r < 0)
 			return r;
-		fd_close(&ex->fd);
+		ex->is_due = false;
 	}
 	return 0;
+}
+
+static int push_channel(struct origin *o)
+{
+	int r = 0;
+
+	if (o->own_end >= 0)
+		r = chan_send_plain(o->worker.sock, ORIGIN_CHANNEL, 0, o->own_end);
+	if (r == 0 && o->own_end >= 0)
+		o->had_channel = true;
+	if (r == 0)
+		fd_close(&o->own_end);
+	return r;
+}
+
+/* The first channel comes after the requests that wait for it, another one before its own: it ends
+ * those that origin has. */
+static int push_requests(struct origin *o)
+{
+	bool is_first = !o->had_channel;
+	int r = is_first ? push_opens(o) : push_channel(o);
+
+	if (r == 0)
+		r = is_first ? push_channel(o) : push_opens(o);
+	return r;
 }
 
 void origins_push(struct keeper *k, struct origin *o)
@@ -422,7 +523,7 @@ void origins_push(struct keeper *k, struct origin *o)
 		return;
 	r = origin_push_policy(k, o);
 	if (r == 0)
-		r = push_opens(o);
+		r = push_requests(o);
 	if (r == 0)
 		r = conns_push(o);
 	if (r == 0)
@@ -477,7 +578,7 @@ static struct origin_exchange *find_exchange(struct origin *o, uint32_t id)
 	struct origin_exchange *ex = &o->exchanges[id & ((1u << PLACE_BITS) - 1)];
 
 	/* An exchange that was not sent yet cannot have a result. */
-	return ex->what && ex->fd < 0 && ex->gen == id >> PLACE_BITS ? ex : NULL;
+	return ex->what && !ex->is_due && ex->gen == id >> PLACE_BITS ? ex : NULL;
 }
 
 /* A result with a used credential is valid only if the value was released to this origin. */

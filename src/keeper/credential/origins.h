@@ -16,10 +16,19 @@ void origins_init(struct keeper *k,
 		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange),
 	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask));
 bool origins_is_live(const struct keeper *k, struct loop_key key);
+/* A stream for one request. */
+struct origin_stream {
+	uint32_t channel, stream;
+	int edge_end; /* of a new channel, for edge; -1: edge has it */
+};
 /* Opens one exchange with the origin of the ask's host and starts the origin if needed. The caller
- * passes edge_fd on. On an error err has the reason. */
-int origins_open(
-	struct keeper *k, const struct edge_ask *ask, int *ret_edge_fd, struct err *err) MUST_CHECK;
+ * passes the stream on. On an error err has the reason. */
+int origins_open(struct keeper *k, const struct edge_ask *ask, struct origin_stream *ret,
+	struct err *err) MUST_CHECK;
+/* Edge has not got this channel: the next request gets another one. */
+void origins_forget_channel(struct keeper *k, uint32_t channel);
+/* Edge has exited, and all channels with it. */
+void origins_on_edge_end(struct keeper *k);
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, const struct loop_event *ev);
 void origins_on_exit(struct keeper *k, const struct loop_event *ev);

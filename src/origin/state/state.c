@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state.h"
 
-#include <sys/socket.h>
+#include <errno.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -24,33 +24,35 @@ void exchange_want_line(struct origin *o, struct exchange *x)
 	o->lines_due = true;
 }
 
-static void watch_edge(struct origin *o, struct exchange *x, bool waits)
-{
-	x->edge_waits = waits;
-	(void)!loop_mod(&o->loop, x->edge_fd, waits ? EDGE_EVENTS | EPOLLOUT : EDGE_EVENTS,
-		exchange_key(o, x, ORIGIN_EV_EDGE));
-}
-
-void exchange_want_room(struct origin *o, struct exchange *x)
-{
-	watch_edge(o, x, true);
-}
-
-void exchange_ignore_room(struct origin *o, struct exchange *x)
-{
-	if (x->edge_waits && x->edge_fd >= 0)
-		watch_edge(o, x, false);
-}
-
 ssize_t exchange_recv(struct exchange *x, uint8_t *buf, size_t n)
 {
-	if (!x->n_early)
-		return recv(x->edge_fd, buf, n, MSG_DONTWAIT);
-	n = MIN(n, x->n_early);
-	memcpy(buf, x->early, n);
-	memmove(x->early, x->early + n, x->n_early - n);
-	x->n_early -= n;
-	if (!x->n_early)
-		free(TAKE(x->early));
+	struct slice in = mux_peek(x->edge);
+
+	if (!in.n)
+		return mux_is_at_end(x->edge) ? 0 : -EAGAIN;
+	n = MIN(n, in.n);
+	memcpy(buf, in.p, n);
+	mux_take(x->edge, n);
 	return (ssize_t)n;
+}
+
+int exchange_flush(struct exchange *x, uint64_t *n_sent)
+{
+	size_t n;
+
+	if (!out_len(&x->to_edge))
+		return 0;
+	if (!x->edge || x->edge->is_gone)
+		return -EPIPE;
+	n = mux_send(x->edge, out_peek(&x->to_edge), (struct slice){0});
+	out_consume(&x->to_edge, n);
+	*n_sent += n;
+	return out_len(&x->to_edge) ? -EAGAIN : 0;
+}
+
+void exchange_close_edge(struct exchange *x)
+{
+	if (x->edge)
+		mux_close(TAKE(x->edge));
+	out_done(&x->to_edge);
 }
