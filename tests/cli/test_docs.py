@@ -20,7 +20,7 @@ def lines(page):
             text = " ".join(text.split())
             yield from re.findall(rf"{quote}(sbx (?:-D )?[a-z][^{quote}]*){quote}", text)
             continue
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             parts = re.split(r" [|] | > ", re.sub(r"\s+# .*", "", line))
             yield from (part for part in parts if part.startswith("sbx "))
 
