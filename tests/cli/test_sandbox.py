@@ -708,7 +708,10 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
     inst.create()
     flag = inst.root / "state/sbx/sandboxes" / get(inst, "demo")["id"] / "paused"
     flag.touch()
-    assert "paused (disk full)" in inst.sbx("ls", check=0).stdout
+    # The simulated sandbox reports it only on request, and sbxd waits 300 ms for that.
+    deadline = time.monotonic() + 60
+    while "paused (disk full)" not in inst.sbx("ls", check=0).stdout:
+        assert time.monotonic() < deadline
     master, slave = pty.openpty()
     for args in (("exec", "demo", "true"), ("attach", "demo"), ("cp", "demo:/etc/passwd", ".")):
         p = subprocess.run([SBX, *args], stdin=slave, stdout=slave, stderr=subprocess.PIPE,
@@ -718,7 +721,6 @@ def test_a_sandbox_that_a_full_disk_has_paused_is_reported(inst):
     os.close(slave)
     flag.unlink()
     deadline = time.monotonic() + 60
-    # The simulated sandbox reports it only on request.
     while "paused" in inst.sbx("ls", check=0).stdout:
         assert time.monotonic() < deadline
         time.sleep(0.2)

@@ -207,8 +207,9 @@ static void a_patch_changes_what_it_names(void **state)
 
 static void a_wrong_patch_is_refused(void **state)
 {
-	static const char *const bad[] = {"", "[]", "{\"id\":\"0123456789ab\"}", "{\"env\":{}}",
-		"{\"cpus\":0}", "{\"name\":\"a_\"}", "{\"generation\":0}", "{\"generation\":\"1\"}",
+	static const char *const bad[] = {"", "[]", "{\"id\":\"0123456789ab\"}",
+		"{\"template\":\"x\"}", "{\"env\":[]}", "{\"env\":{\"1A\":\"b\"}}", "{\"cpus\":0}",
+		"{\"name\":\"a_\"}", "{\"generation\":0}", "{\"generation\":\"1\"}",
 		"{\"cpus\":2,\"cpus\":3}"};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

@@ -30,6 +30,11 @@ def wait(condition, what="the condition"):
         time.sleep(0.02)
 
 
+def listens(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(str(path)) == 0
+
+
 class Peer:
     """A program of src/notify/test/notify_desktop.c."""
 
@@ -76,7 +81,7 @@ class Desktop(Held):
         self.bus = subprocess.Popen(["dbus-daemon", "--session", "--nofork", "--nopidfile",
                                      f"--address=unix:path={path}"], env=self.inst.env,
                                     stderr=subprocess.DEVNULL)
-        wait(path.exists, "the bus")
+        wait(lambda: listens(path), "the bus")
 
     def service(self, *args):
         if not self.bus:

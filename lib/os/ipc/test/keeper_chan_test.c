@@ -225,6 +225,11 @@ static void policy(void **state)
 	assert_int_equal(keeper_get_policy(&msg, &part), -EBADMSG); /* no table came with it */
 	assert_int_equal(keeper_send_policy(pair[0], 7, 2, STDERR_FILENO), 0);
 	must_get(KEEPER_POLICY, 7);
+	assert_int_equal(keeper_get_policy(&msg, &part), 0);
+	assert_int_equal(part, 2);
+	ipc_msg_done(&msg);
+	assert_int_equal(keeper_send_policy(pair[0], 8, 3, STDERR_FILENO), 0);
+	must_get(KEEPER_POLICY, 8);
 	assert_int_equal(keeper_get_policy(&msg, &part), -EBADMSG); /* no such part */
 }
 
