@@ -48,8 +48,8 @@ static void a_line_has_its_columns(void **state)
 static void hostile_texts_stay_in_their_column(void **state)
 {
 	static const char *const texts[] = {"a\x1b[2J\tb",
-		"\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
-		"\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97",
+		("\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
+		 "\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97"),
 		"e\xcc\x81\xcc\x81\xcc\x81\xcc\x81", "\xe2\x80\xaexyz", "\xff\xfe", "",
 		"a-branch-with-a-long-name-that-does-not-fit-into-any-column-of-a-terminal-at-all"};
 	static const unsigned widths[] = {0, 10, 78, 79, 100, 138, 500};
