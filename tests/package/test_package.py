@@ -19,7 +19,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
 BARE = HERE / "bareroot"
-BUILD_SECONDS, ROOT_SECONDS, INSTALL_SECONDS, COMMAND_SECONDS = 600, 960, 600, 60
+BUILD_SECONDS, ROOT_SECONDS, INSTALL_SECONDS, COMMAND_SECONDS = 1800, 960, 600, 60
 # What no user is to see.
 CRASH = re.compile(
     r"Traceback|Assertion|core dumped|Segmentation|Aborted|stack smashing|double free|\(null\)|%s")
