@@ -606,7 +606,7 @@ def test_a_merge_is_killed_before_the_disks_are_used(d):
             lambda: rewind(d, "demo", label="l1")[0] == 204):
         n = len(merges(d, "demo"))
         if d.get("demo")["status"] != "running":
-            assert d.call("POST", "/v1/sandboxes/demo/start")[0] == 202
+            assert d.call("POST", "/v1/sandboxes/demo/start")[0] in (202, 200)  # it starts already
             d.wait_status("demo", "running")
         stop(d, "demo")
         wait_for(lambda n=n: len(merges(d, "demo")) == n + 1)

@@ -36,7 +36,7 @@ static void the_longest_texts_arrive(void **state)
 {
 	static struct clerk_judged in, out;
 	static struct clerk_decided decided, got;
-	struct clerk_open open = {.paths = true, .max_bytes = 7, .wants = "accept"}, opened;
+	struct clerk_open open = {.paths = true, .max_bytes = 7, .wants = "accept"}, opened = {0};
 	char named[EDGE_MAX_NAMED], back[EDGE_MAX_NAMED];
 
 	memset(in.preview, '\xff', CLERK_MAX_PREVIEW);

@@ -39,15 +39,18 @@ static void complain(const struct rules *rules, const struct policy_op *op, bool
 static bool names_a_good_rule(const struct naive_rule *list, size_t n, const struct policy_op *op,
 	const struct policy_decision *d)
 {
-	const struct naive_rule *rule =
-		d->is_managed ? &top.list[d->rule.index - 1] : &list[d->rule.index];
+	const struct naive_rule *rule;
+	size_t index = d->rule.index;
 
 	n_limited += d->is_managed;
 	if (d->why != POLICY_RULE)
 		return !d->allowed;
-	if (d->is_managed)
-		n = top.rules.n + 1;
-	return d->rule.index < n && (!d->is_managed || !d->allowed) && naive_matches(rule, op) &&
+	if (d->is_managed && index-- == 0) /* they are counted from 1 */
+		return false;
+	if (index >= (d->is_managed ? top.rules.n : n))
+		return false;
+	rule = d->is_managed ? &top.list[index] : &list[index];
+	return (!d->is_managed || !d->allowed) && naive_matches(rule, op) &&
 	       rule_is_for(rule->rule, "one") && !rule_is_over(rule->rule, op->now_ms) &&
 	       d->rule.effect == rule->rule->effect &&
 	       d->allowed == (d->rule.effect == RULE_ALLOW) &&

@@ -330,8 +330,8 @@ static void no_damage_leads_out_of_the_table(void **state)
 		}
 		policy_free(p);
 	}
-	free(bytes[0]);
-	free(bytes[1]);
+	for (size_t i = 0; i < POLICY_N_PARTS; i++)
+		free(bytes[i]);
 }
 
 int main(void)
