@@ -523,7 +523,11 @@ static void test_shown(void **state)
 	rig_wait(&q.started);
 	peer_type(&q, "\n");
 	peer_close(&q);
-	rig_run(300);
+	for (size_t i = 0; i < 3000; i++) { /* 60 s at most */
+		if (exec_kept(rig.x, 1, &s) && !s.attached && s.ended)
+			break;
+		rig_run(20);
+	}
 	assert_true(exec_kept(rig.x, 0, &s));
 	assert_string_equal(s.name, "agent");
 	assert_true(s.attached && !s.ended);
