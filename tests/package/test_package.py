@@ -208,7 +208,7 @@ def test_depends(deb):
         (asked, depends))
     assert not re.search(r"gtk|gnome|qemu-system-gui",
                          fields.replace("Suggests: bash-completion, gnome-keyring", ""))
-    assert re.search(r"^Recommends: git, skopeo, umoci$", fields, re.M)
+    assert re.search(r"^Recommends: git, openssh-client, skopeo, umoci$", fields, re.M)
 
 
 def test_what_is_linked_statically_is_named(deb):

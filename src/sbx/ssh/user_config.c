@@ -237,7 +237,7 @@ void user_config_check(const struct ssh_home *h, const struct user_config *c)
 	AUTO_FREE char *key = xasprintf("identityfile %s", h->key);
 	struct effect e = {.home = h, .key = key};
 	const char *argv[] = {
-		"/usr/bin/env", "ssh", "-G", "-F", c->path, "sandbox" SSH_SUFFIX, NULL};
+		"/usr/bin/env", "ssh", "-G", "-F", c->path, ("sandbox" SSH_SUFFIX), NULL};
 	struct follow f = {.argv = argv,
 		.lines = 1,
 		.in_fd = -1,
