@@ -38,6 +38,7 @@ def test_the_first_rule_changes_the_form_of_the_file_and_keeps_the_old_one(inst)
     assert notes[0] == ""
     assert notes[1] == "api.example.com is no longer governed: the network rules decide about it\n"
     assert policy_file(inst).read_text().startswith("policy 1\n")
+    assert not kept.exists()
 
 
 def test_rules_of_each_kind_are_listed_inspected_and_removed(inst):

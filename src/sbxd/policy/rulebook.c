@@ -212,6 +212,15 @@ static void keep_first_form(const char *path)
 		log_warn("cannot keep %s: %s", kept, strerror(errno));
 }
 
+/* The policy has this form again. */
+static void drop_first_form(void)
+{
+	AUTO_FREE char *kept = paths_get(PATHS_STATE, "policy.1");
+
+	if (unlink(kept) < 0 && errno != ENOENT)
+		log_warn("cannot remove %s: %s", kept, strerror(errno));
+}
+
 int rulebook_commit(struct rulebook *b, struct err *err)
 {
 	AUTO_FREE char *path = policy_path();
@@ -224,6 +233,8 @@ int rulebook_commit(struct rulebook *b, struct err *err)
 		rulebook_abandon(b);
 		return r;
 	}
+	if (!rules_has_requests(&b->rules))
+		drop_first_form();
 	free(TAKE(b->prepared));
 	b->exists = true;
 	b->fault = (struct err){0};

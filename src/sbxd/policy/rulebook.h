@@ -8,7 +8,7 @@
  *          and rulebook_commit renames it into place. Steps in between can still fail:
  *          rulebook_abandon discards the new file. After a crash either the old or the new policy
  *          is complete. The first rule about requests changes the file to `policy 2`; the last
- *          `policy 1` stays as policy.1.
+ *          `policy 1` stays as policy.1 until the policy has no such rule again.
  * Trust    The user's own directory. Keepers read the file themselves.
  * Owns     The rules, and the prepared file until it is committed or abandoned.
  * Never    Changes a policy that it cannot read: only import and reset replace one.
