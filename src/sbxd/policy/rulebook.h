@@ -3,12 +3,11 @@
  * rulebook - the policy of this installation: the file state/policy, and its rules in memory.
  *
  * How      rulebook_refresh reads the file, and the managed policy, if they have changed since the
- *          last read. A change edits
- *          the rules in memory (rulebook_edit.h). rulebook_prepare then writes them to a new file
- *          and rulebook_commit renames it into place. Steps in between can still fail:
- *          rulebook_abandon discards the new file. After a crash either the old or the new policy
- *          is complete. The first rule about requests changes the file to `policy 2`; the last
- *          `policy 1` stays as policy.1 until the policy has no such rule again.
+ *          last read. A change edits the rules in memory (rulebook_edit.h). rulebook_prepare then
+ *          writes them to a new file and rulebook_commit renames it into place. Steps in between
+ *          can still fail: rulebook_abandon discards the new file. After a crash either the old or
+ *          the new policy is complete. The first rule about requests changes the file to `policy
+ *          2`; the last `policy 1` stays as policy.1 until the policy has no such rule again.
  * Trust    The user's own directory. Keepers read the file themselves.
  * Owns     The rules, and the prepared file until it is committed or abandoned.
  * Never    Changes a policy that it cannot read: only import and reset replace one.
