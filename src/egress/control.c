@@ -102,6 +102,11 @@ static int answer_config(struct egress *e, struct ipc_msg *msg)
 	return 0;
 }
 
+static int answer_direct(struct egress *e, struct ipc_msg *msg)
+{
+	return egress_get_direct(msg, &e->config);
+}
+
 static int answer_locals(struct egress *e, struct ipc_msg *msg)
 {
 	static struct egress_locals locals;
@@ -180,6 +185,7 @@ static int answer_control(void *ctx, struct ipc_msg *msg)
 	static int (*const answers[EGRESS_N_MSGS])(struct egress * e, struct ipc_msg * msg) = {
 		[EGRESS_CONFIG] = answer_config,
 		[EGRESS_RESOLVER] = answer_resolver,
+		[EGRESS_DIRECT] = answer_direct,
 		[EGRESS_LOCALS] = answer_locals,
 		[EGRESS_POLICY] = answer_policy,
 		[EGRESS_OPEN] = answer_open,

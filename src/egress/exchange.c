@@ -23,6 +23,7 @@ static void drop_upstream(struct egress *e, struct exchange *x)
 {
 	dial_free(e, x);
 	talk_free(TAKE(x->talk));
+	free(TAKE(x->socks));
 	tunnel_drop(e, x);
 	canon_reader_done(&x->frames);
 	drop_fd(e, &x->upstream_fd);
@@ -345,6 +346,8 @@ void exchange_on_upstream(struct egress *e, struct exchange *x, uint32_t events)
 		tunnel_pump(e, x);
 	else if (x->state == EXCHANGE_HTTP)
 		request_pump(e, x);
+	else if (x->state == EXCHANGE_UPSTREAM && x->socks)
+		socks_pump(e, x);
 	else if (x->state == EXCHANGE_UPSTREAM)
 		proxy_pump(e, x);
 }
@@ -360,7 +363,8 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 		dial_on_timer(e, x);
 		break;
 	case EXCHANGE_UPSTREAM:
-		exchange_fail(e, x, EGRESS_TIMEOUT, &x->addr, "the upstream proxy did not respond");
+		exchange_fail(e, x, EGRESS_PROXY_DOWN, &x->addr,
+			"upstream proxy %s did not respond", e->proxy.name);
 		break;
 	case EXCHANGE_HTTP:
 		exchange_fail(
@@ -381,18 +385,31 @@ static void exchange_give(struct egress *e, struct exchange *x)
 	exchange_finish(e, x);
 }
 
+static void exchange_ready(struct egress *e, struct exchange *x);
+
 static void exchange_connected(struct egress *e, struct exchange *x)
 {
 	loop_timer_clear(&e->loop, &x->timer);
+	if (x->is_proxied && e->config.proxy == EGRESS_PROXY_SOCKS) {
+		socks_begin(e, x);
+		return;
+	}
 	if (x->kind != EGRESS_HTTP && x->is_proxied) {
 		proxy_begin(e, x);
 		return;
 	}
+	exchange_ready(e, x);
+}
+
+static void exchange_ready(struct egress *e, struct exchange *x)
+{
 	if (x->kind == EGRESS_SOCKET) {
 		exchange_give(e, x);
 		return;
 	}
-	exchange_tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
+	if (x->kind != EGRESS_HTTP || !x->is_proxied || e->config.proxy != EGRESS_PROXY_HTTP)
+		exchange_tell(
+			e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	if (x->kind == EGRESS_HTTP) {
 		request_begin(e, x);
 		return;
@@ -407,6 +424,7 @@ const struct exchange_ops exchange_ops = {
 	.end = exchange_end,
 	.tell = exchange_tell,
 	.connected = exchange_connected,
+	.ready = exchange_ready,
 	.give = exchange_give,
 };
 

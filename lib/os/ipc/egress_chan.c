@@ -15,6 +15,7 @@ static const struct chan_row rows[EGRESS_N_MSGS] = {
 	[EGRESS_OPEN] = {"OPEN", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
 	[EGRESS_RESULT] = {"RESULT", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_MAY_FD | CHAN_ID},
 	[EGRESS_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
+	[EGRESS_DIRECT] = {"DIRECT", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
 	[EGRESS_LOCALS] = {"LOCALS", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
 };
 
@@ -38,6 +39,8 @@ const char *egress_outcome_text(enum egress_outcome outcome)
 		[EGRESS_PROXY_REFUSED] = "refused by the upstream proxy",
 		[EGRESS_BUSY] = "too many connections of this sandbox",
 		[EGRESS_GONE] = "canceled before the connection was established",
+		[EGRESS_PROXY_DOWN] = "the upstream proxy cannot be reached",
+		[EGRESS_PROXY_LOGIN] = "the upstream proxy refused the login",
 	};
 
 	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";
@@ -82,17 +85,39 @@ static const struct field pin_fields[] = {
 	{0},
 };
 
-int egress_ask_config(int sock, const struct egress_config *config)
+static int ask_direct(int sock, const struct egress_config *config)
 {
 	uint8_t buf[IPC_MAX_BODY];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
+	wr_u16(&wr, config->n_direct);
+	for (size_t i = 0; i < config->n_direct; i++) {
+		const struct egress_direct *d = &config->direct[i];
+
+		wr_cstr(&wr, d->host);
+		wr_u8(&wr, d->is_below);
+		wr_u8(&wr, d->n);
+		wr_bytes(&wr, slice_of(d->addr, d->n));
+		wr_u8(&wr, d->prefix);
+		wr_u16(&wr, d->port);
+	}
+	return ipc_send_wr(sock, EGRESS_DIRECT, 0, &wr, -1);
+}
+
+int egress_ask_config(int sock, const struct egress_config *config)
+{
+	uint8_t buf[IPC_MAX_BODY];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	int r;
+
+	wr_u8(&wr, (uint8_t)config->proxy);
 	wr_cstr(&wr, config->proxy_host);
 	wr_u16(&wr, config->proxy_port);
 	wr_u16(&wr, config->n_pins);
 	for (size_t i = 0; i < config->n_pins; i++)
 		fields_write(&wr, pin_fields, &config->pins[i]);
-	return ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
+	r = ipc_send_wr(sock, EGRESS_CONFIG, 0, &wr, -1);
+	return r < 0 ? r : ask_direct(sock, config);
 }
 
 const struct field egress_policy_fields[] = {FIELD_ONE(uint8_t, 0, 2), {0}};
@@ -153,17 +178,90 @@ static bool get_pin(struct rd *rd, struct egress_pin *ret)
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
 {
 	struct rd rd = rd_init(ipc_body(msg));
+	uint8_t proxy = rd_u8(&rd);
 
 	rd_cstr(&rd, ret->proxy_host, sizeof(ret->proxy_host));
 	ret->proxy_port = rd_u16(&rd);
 	ret->n_pins = rd_u16(&rd);
-	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS)
+	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS ||
+		proxy >= EGRESS_N_PROXIES || (proxy && !ret->proxy_host[0]))
 		return -EBADMSG;
+	ret->proxy = (enum egress_proxy)proxy;
 	for (size_t i = 0; i < ret->n_pins; i++) {
 		if (!get_pin(&rd, &ret->pins[i]))
 			return -EBADMSG;
 	}
 	return chan_finish(&egress_chan, msg, EGRESS_CONFIG, &rd);
+}
+
+/* A name, or an address with a prefix. */
+static bool get_direct(struct rd *rd, struct egress_direct *ret)
+{
+	uint8_t is_below;
+	struct slice addr;
+
+	*ret = (struct egress_direct){0};
+	rd_cstr(rd, ret->host, sizeof(ret->host));
+	is_below = rd_u8(rd);
+	ret->is_below = is_below == 1;
+	ret->n = rd_u8(rd);
+	if (is_below > 1 || (ret->n != 0 && ret->n != 4 && ret->n != 16))
+		return false;
+	addr = rd_bytes(rd, ret->n);
+	if (addr.n == ret->n && addr.n)
+		memcpy(ret->addr, addr.p, addr.n);
+	ret->prefix = rd_u8(rd);
+	ret->port = rd_u16(rd);
+	return !ret->host[0] == (ret->n > 0) && ret->prefix <= ret->n * 8 &&
+	       !(ret->n && ret->is_below);
+}
+
+int egress_get_direct(const struct ipc_msg *msg, struct egress_config *ret)
+{
+	struct rd rd = rd_init(ipc_body(msg));
+
+	ret->n_direct = rd_u16(&rd);
+	if (ret->n_direct > EGRESS_MAX_DIRECT)
+		return -EBADMSG;
+	for (size_t i = 0; i < ret->n_direct; i++) {
+		if (!get_direct(&rd, &ret->direct[i]))
+			return -EBADMSG;
+	}
+	return chan_finish(&egress_chan, msg, EGRESS_DIRECT, &rd);
+}
+
+static bool is_in(const struct egress_direct *d, struct slice addr)
+{
+	for (size_t i = 0; i < d->prefix; i++) {
+		uint8_t bit = (uint8_t)(0x80 >> i % 8);
+
+		if ((d->addr[i / 8] ^ addr.p[i / 8]) & bit)
+			return false;
+	}
+	return true;
+}
+
+bool egress_is_direct(
+	const struct egress_config *config, const char *host, struct slice addr, uint16_t port)
+{
+	size_t n = strlen(host);
+
+	for (size_t i = 0; i < config->n_direct; i++) {
+		const struct egress_direct *d = &config->direct[i];
+		size_t n_host = strlen(d->host);
+		bool is_it;
+
+		if (d->n)
+			is_it = d->n == addr.n && is_in(d, addr);
+		else if (d->is_below)
+			is_it = n > n_host + 1 && host[n - n_host - 1] == '.' &&
+				strcmp(host + n - n_host, d->host) == 0;
+		else
+			is_it = strcmp(host, d->host) == 0;
+		if (is_it && (!d->port || d->port == port))
+			return true;
+	}
+	return false;
 }
 
 static bool get_local(struct rd *rd, struct egress_local *ret)

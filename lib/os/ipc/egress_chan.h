@@ -7,7 +7,8 @@
  *
  *          message   direction         phase           fd           fields
  *          HELLO     egress -> keeper  START > CONFIG  -            build id
- *          CONFIG    keeper -> egress  CONFIG, RUN > RUN  -         struct egress_config
+ *          CONFIG    keeper -> egress  CONFIG, RUN > RUN  -         struct egress_config, no direct
+ *          DIRECT    keeper -> egress  RUN             -            its hosts without the proxy
  *          RESOLVER  keeper -> egress  RUN             a file       -, the text of resolv.conf
  *          LOCALS    keeper -> egress  RUN             -            struct egress_locals
  *          POLICY    keeper -> egress  RUN             a table      u8 part
@@ -34,6 +35,7 @@
 #define EGRESS_MAX_ADDR 64
 #define EGRESS_MAX_TEXT 256
 #define EGRESS_MAX_PINS 48
+#define EGRESS_MAX_DIRECT 48
 #define EGRESS_MAX_OPEN 1280 /* exchanges at once */
 
 enum egress_msg {
@@ -45,7 +47,8 @@ enum egress_msg {
 	EGRESS_OPEN,
 	EGRESS_RESULT,
 	EGRESS_CLOSED,
-	EGRESS_LOCALS = 10,
+	EGRESS_DIRECT,
+	EGRESS_LOCALS,
 	EGRESS_N_MSGS,
 };
 
@@ -67,12 +70,32 @@ struct egress_pin {
 	uint16_t addr_port;
 };
 
+/* An entry of the user's `network.no-proxy`. */
+struct egress_direct {
+	char host[EGRESS_MAX_HOST]; /* canonical name; "": a network */
+	bool is_below;		    /* the names below host, not host itself */
+	uint8_t n;		    /* bytes of addr: 4 or 16; 0: a name */
+	uint8_t addr[16];
+	uint8_t prefix;
+	uint16_t port; /* 0: every port */
+};
+
+enum egress_proxy { EGRESS_PROXY_HTTP, EGRESS_PROXY_SOCKS, EGRESS_N_PROXIES };
+
 struct egress_config {
-	char proxy_host[EGRESS_MAX_HOST]; /* the company's HTTP proxy; "": none */
+	enum egress_proxy proxy;
+	char proxy_host[EGRESS_MAX_HOST]; /* the company's proxy; "": none */
 	uint16_t proxy_port;		  /* 0 without one */
 	uint16_t n_pins;
 	struct egress_pin pins[EGRESS_MAX_PINS];
+	uint16_t n_direct;
+	struct egress_direct direct[EGRESS_MAX_DIRECT];
 };
+
+/* Whether this target is reached without the proxy. host is canonical; addr has n bytes, 0 of a
+ * name. */
+bool egress_is_direct(
+	const struct egress_config *config, const char *host, struct slice addr, uint16_t port);
 
 /* The host's own addresses, and the networks that it is connected to
  * (lib/rules/policy/locals.h). */
@@ -113,9 +136,11 @@ enum egress_outcome {
 	EGRESS_REFUSED,
 	EGRESS_UNREACHABLE,
 	EGRESS_TIMEOUT,
-	EGRESS_PROXY_REFUSED, /* the upstream proxy refused */
+	EGRESS_PROXY_REFUSED, /* the upstream proxy refused the target */
 	EGRESS_BUSY,	      /* EGRESS_MAX_OPEN */
 	EGRESS_GONE,	      /* edge closed the socket first */
+	EGRESS_PROXY_DOWN,    /* the upstream proxy cannot be reached */
+	EGRESS_PROXY_LOGIN,   /* the upstream proxy requires another login */
 	EGRESS_N_OUTCOMES,
 };
 
@@ -140,6 +165,7 @@ int egress_send_result(
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. RESOLVER: chan_send_plain. */
+/* CONFIG and DIRECT. */
 int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
 int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
 /* part: enum policy_part of lib/rules/policy. */
@@ -149,7 +175,9 @@ int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int f
 
 /* Decoders: 0, or -EBADMSG. POLICY, OPEN and RESULT leave the fd in the message; only a RESULT with
  * CONNECTED may have one, and keeper checks that it comes for a SOCKET. */
+/* CONFIG without, DIRECT only the direct hosts. */
 int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
+int egress_get_direct(const struct ipc_msg *msg, struct egress_config *ret) MUST_CHECK;
 int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
 int egress_get_policy(const struct ipc_msg *msg, uint8_t *ret_part) MUST_CHECK;
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;

@@ -40,7 +40,8 @@ enum settings_id {
 	SETTINGS_CHECKPOINT_APPLY,	/* true, false: one before sbx apply */
 	SETTINGS_NETWORK_CONNECT_TO,	/* HOST:PORT=ADDR:PORT,... */
 	SETTINGS_NETWORK_EXTRA_CA,	/* a file of certificates */
-	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT */
+	SETTINGS_NETWORK_PROXY,		/* http://HOST:PORT, socks5://HOST:PORT */
+	SETTINGS_NETWORK_NO_PROXY,	/* HOST,.HOST,NETWORK,... */
 	SETTINGS_AUDIT_MAX_SIZE,	/* of one sandbox's audit log; 0: no bound */
 	SETTINGS_AUDIT_KEEP,		/* seconds; 0: for ever */
 	SETTINGS_AUDIT_KEEP_SIZE,	/* bytes of one log; 0: all */

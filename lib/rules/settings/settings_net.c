@@ -110,21 +110,45 @@ static int parse_pins(const char *value, struct egress_config *ret, struct err *
 	return 0;
 }
 
+static int refuse_scheme(const char *value, struct err *err)
+{
+	if (str_starts(value, "https://"))
+		return err_set(err, -EINVAL,
+			"network.proxy must be http:// or socks5://HOST:PORT: TLS to the proxy is "
+			"not supported");
+	if (str_starts(value, "socks"))
+		return err_set(err, -EINVAL,
+			"network.proxy must be http:// or socks5://HOST:PORT, not '%.60s': the "
+			"proxy resolves the names",
+			value);
+	if (str_ends(value, ".pac"))
+		return err_set(err, -EINVAL,
+			"network.proxy must be http:// or socks5://HOST:PORT: PAC files are not "
+			"supported");
+	return err_set(err, -EINVAL,
+		"network.proxy must be http:// or socks5://HOST:PORT, not '%.60s'", value);
+}
+
 static int parse_proxy(const char *value, struct egress_config *ret, struct err *err)
 {
-	static const char scheme[] = "http://";
+	static const char *const schemes[EGRESS_N_PROXIES] = {
+		[EGRESS_PROXY_HTTP] = "http://", [EGRESS_PROXY_SOCKS] = "socks5://"};
 	struct slice s = slice_from_str(value);
+	unsigned kind = EGRESS_PROXY_HTTP;
 	struct host host;
 	int r;
 
+	ret->proxy = EGRESS_PROXY_HTTP;
 	ret->proxy_host[0] = '\0';
 	ret->proxy_port = 0;
 	if (!value[0])
 		return 0;
-	if (strncmp(value, scheme, strlen(scheme)) != 0)
-		return err_set(
-			err, -EINVAL, "network.proxy must be http://HOST:PORT, not '%.60s'", value);
-	s = slice_of(s.p + strlen(scheme), s.n - strlen(scheme));
+	while (kind < EGRESS_N_PROXIES && !str_starts(value, schemes[kind]))
+		kind++;
+	if (kind == EGRESS_N_PROXIES || str_ends(value, ".pac"))
+		return refuse_scheme(value, err);
+	ret->proxy = (enum egress_proxy)kind;
+	s = slice_of(s.p + strlen(schemes[kind]), s.n - strlen(schemes[kind]));
 	if (s.n && s.p[s.n - 1] == '/')
 		s.n--;
 	if (s.n && memchr(s.p, '@', s.n))
@@ -134,6 +158,92 @@ static int parse_proxy(const char *value, struct egress_config *ret, struct err 
 		return err_wrap(err, r, "network.proxy '%.60s'", value);
 	memcpy(ret->proxy_host, host.name, sizeof(ret->proxy_host));
 	return 0;
+}
+
+/* NETWORK is ADDRESS/PREFIX. */
+static int parse_network(
+	struct slice addr, struct slice prefix, struct egress_direct *ret, struct err *err)
+{
+	struct addr_net net;
+	struct addr a;
+	unsigned bits = 0;
+
+	if (addr_parse(without_brackets(addr), &a) < 0)
+		return err_set(err, -EINVAL, "invalid IP address");
+	for (size_t i = 0; i < prefix.n; i++) {
+		if (prefix.p[i] < '0' || prefix.p[i] > '9' || i == 3)
+			return err_set(err, -EINVAL, "invalid prefix length");
+		bits = bits * 10 + (prefix.p[i] - '0');
+	}
+	if (!prefix.p)
+		bits = a.n * 8u;
+	else if (!prefix.n || bits > a.n * 8u)
+		return err_set(err, -EINVAL, "invalid prefix length");
+	net = addr_net_of(&a, (uint8_t)bits);
+	ret->n = a.n;
+	memcpy(ret->addr, net.addr.b, a.n);
+	ret->prefix = (uint8_t)bits;
+	return 0;
+}
+
+static int parse_direct(struct slice entry, struct egress_direct *ret, struct err *err)
+{
+	struct slice name = entry, prefix;
+	struct host host;
+	int r;
+
+	*ret = (struct egress_direct){0};
+	name = cut_net(entry, '/', &prefix);
+	if (prefix.p)
+		return parse_network(name, prefix, ret, err);
+	r = host_split(entry, &name, &ret->port, err);
+	if (r < 0)
+		return r;
+	if (name.n && name.p[0] == '.') {
+		ret->is_below = true;
+		name = slice_of(name.p + 1, name.n - 1);
+	}
+	if (name.n && memchr(name.p, '*', name.n))
+		return err_set(err, -EINVAL, "use .DOMAIN for the names below a domain");
+	r = host_from_wire(name, &host, err);
+	if (r < 0)
+		return r;
+	if (host.is_addr && ret->is_below)
+		return err_set(err, -EINVAL, "an address has no names below it");
+	if (host.is_addr)
+		return parse_network(host_slice(&host), slice_of(NULL, 0), ret, err);
+	memcpy(ret->host, host.name, host.n + 1u);
+	return 0;
+}
+
+static int parse_no_proxy(const char *value, struct egress_config *ret, struct err *err)
+{
+	struct slice rest = slice_from_str(value);
+	int r;
+
+	ret->n_direct = 0;
+	if (!value[0])
+		return 0;
+	while (rest.p) {
+		struct slice entry = trim_net(cut_net(rest, ',', &rest));
+
+		if (ret->n_direct == EGRESS_MAX_DIRECT)
+			return err_set(err, -E2BIG, "network.no-proxy has more than %d entries",
+				EGRESS_MAX_DIRECT);
+		r = parse_direct(entry, &ret->direct[ret->n_direct], err);
+		if (r < 0)
+			return err_wrap(err, r, "network.no-proxy, entry '%.*s'",
+				(int)MIN(entry.n, 100u), (const char *)entry.p);
+		ret->n_direct++;
+	}
+	return 0;
+}
+
+int settings_net_check_no_proxy(const char *value, struct err *err)
+{
+	struct egress_config c;
+
+	return parse_no_proxy(value, &c, err);
 }
 
 int settings_net_check_pins(const char *value, struct err *err)
@@ -221,5 +331,7 @@ int settings_net_config(const struct settings *s, struct egress_config *ret, str
 {
 	int r = parse_pins(settings_get(s, SETTINGS_NETWORK_CONNECT_TO), ret, err);
 
-	return r < 0 ? r : parse_proxy(settings_get(s, SETTINGS_NETWORK_PROXY), ret, err);
+	if (r == 0)
+		r = parse_proxy(settings_get(s, SETTINGS_NETWORK_PROXY), ret, err);
+	return r < 0 ? r : parse_no_proxy(settings_get(s, SETTINGS_NETWORK_NO_PROXY), ret, err);
 }

@@ -5,7 +5,7 @@
  * How      The checkers are in the table of keys. settings_net_config returns what keeper sends to
  *          egress: hosts canonical, addresses as lib/rules/policy/addr.h prints them.
  * Trust    The user's own settings. sbx, sbxd and keeper.
- * Limits   EGRESS_MAX_PINS entries of connect-to.
+ * Limits   EGRESS_MAX_PINS entries of connect-to, EGRESS_MAX_DIRECT of no-proxy.
  * See      settings_net_test.c
  */
 #pragma once
@@ -15,8 +15,10 @@
 
 /* Comma-separated HOST:PORT=ADDR:PORT; an error names the entry. "": none. */
 int settings_net_check_pins(const char *value, struct err *err) MUST_CHECK;
-/* http://HOST:PORT or "". */
+/* http://HOST:PORT, socks5://HOST:PORT or "". */
 int settings_net_check_proxy(const char *value, struct err *err) MUST_CHECK;
+/* Comma-separated HOST, .DOMAIN, ADDRESS or NETWORK, each with an optional port; "": none. */
+int settings_net_check_no_proxy(const char *value, struct err *err) MUST_CHECK;
 /* An absolute path or "". settings_net_copy_ca looks for certificates in the file. */
 int settings_net_check_ca(const char *value, struct err *err) MUST_CHECK;
 /*

@@ -184,9 +184,12 @@ static void give_up(struct egress *e, struct exchange *x)
 	if (addr.n == 0 && x->dial->n)
 		addr = x->dial->addr[0];
 	addr_print(&addr, text);
-	e->ops->fail(e, x, outcome, &addr, "%s, port %u (%s): %s",
-		x->is_proxied ? e->proxy.name : x->host.name, x->dial->port, text,
-		egress_outcome_text(outcome));
+	if (x->is_proxied)
+		e->ops->fail(e, x, EGRESS_PROXY_DOWN, &addr, "upstream proxy %s, port %u (%s): %s",
+			e->proxy.name, x->dial->port, text, egress_outcome_text(outcome));
+	else
+		e->ops->fail(e, x, outcome, &addr, "%s, port %u (%s): %s", x->host.name,
+			x->dial->port, text, egress_outcome_text(outcome));
 }
 
 /* Starts the next possible address; fails the exchange if none is left or pending. */
@@ -348,16 +351,17 @@ static bool take_host(
 static void resolved_dial(struct egress *e, struct exchange *x)
 {
 	const struct dial *d = x->dial;
-	const char *name = x->is_proxied ? e->proxy.name : x->host.name;
+	enum egress_outcome outcome =
+		d->none[0] && d->none[1] ? EGRESS_NO_NAME : EGRESS_NO_RESOLVER;
 
 	if (d->n_found[0] || d->n_found[1])
 		begin_tries(e, x);
-	else if (d->none[0] && d->none[1])
-		e->ops->fail(e, x, EGRESS_NO_NAME, NULL, "%s: %s", name,
-			egress_outcome_text(EGRESS_NO_NAME));
+	else if (x->is_proxied)
+		e->ops->fail(e, x, EGRESS_PROXY_DOWN, NULL, "upstream proxy %s: %s", e->proxy.name,
+			egress_outcome_text(outcome));
 	else
-		e->ops->fail(e, x, EGRESS_NO_RESOLVER, NULL, "%s: %s", name,
-			egress_outcome_text(EGRESS_NO_RESOLVER));
+		e->ops->fail(
+			e, x, outcome, NULL, "%s: %s", x->host.name, egress_outcome_text(outcome));
 }
 
 void dial_on_answer(struct egress *e, struct exchange *x, unsigned family, enum dial_answer answer,
@@ -407,6 +411,14 @@ static const struct egress_pin *find_pin(const struct egress *e, const struct ex
 			return &e->config.pins[i];
 	}
 	return NULL;
+}
+
+static bool is_direct(const struct egress *e, const struct exchange *x)
+{
+	const struct addr *a = &x->host.addr;
+
+	return egress_is_direct(
+		&e->config, x->host.name, slice_of(a->b, x->host.is_addr ? a->n : 0), x->port);
 }
 
 static const uint8_t loopback_v4[4] = {127, 0, 0, 1};
@@ -508,7 +520,7 @@ void dial_begin(struct egress *e, struct exchange *x)
 		dial_here(e, x);
 		return;
 	}
-	if (e->proxy.n == 0) {
+	if (e->proxy.n == 0 || is_direct(e, x)) {
 		d->is_checked = true;
 		look_up(e, x, &x->host);
 		return;

@@ -5,12 +5,35 @@
 #include "relay.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
-static void refuse_proxy(struct egress *e, struct exchange *x, const char *why)
+void PRINTF_LIKE(4, 5) proxy_refuse(
+	struct egress *e, struct exchange *x, enum egress_outcome outcome, const char *fmt, ...)
 {
-	e->ops->fail(
-		e, x, EGRESS_PROXY_REFUSED, &x->addr, "upstream proxy %s: %s", e->proxy.name, why);
+	char why[EGRESS_MAX_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	e->ops->fail(e, x, outcome, &x->addr, "upstream proxy %s: %s", e->proxy.name, why);
+}
+
+static void fail_proxy(struct egress *e, struct exchange *x, const char *why)
+{
+	proxy_refuse(e, x, EGRESS_PROXY_DOWN, "%s", why);
+}
+
+/* What its status means for the target, or for us. */
+static void refuse_status(struct egress *e, struct exchange *x, unsigned status)
+{
+	if (status == 407)
+		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "%s", PROXY_WANTS_LOGIN);
+	else
+		proxy_refuse(e, x, EGRESS_PROXY_REFUSED, "refused %s, port %u: %u %s", x->host.name,
+			x->port, status, canon_reason((uint16_t)status));
 }
 
 void proxy_begin(struct egress *e, struct exchange *x)
@@ -24,7 +47,7 @@ void proxy_begin(struct egress *e, struct exchange *x)
 		.port = x->port,
 		.body = {.kind = HTTP_BODY_TUNNEL}};
 	if (canon_write_req(&wr, &t->req, CANON_TO_PROXY) < 0) {
-		refuse_proxy(e, x, "the request is too large");
+		proxy_refuse(e, x, EGRESS_PROXY_REFUSED, "the request is too large");
 		return;
 	}
 	out_put_wr(&x->to_upstream, &wr);
@@ -39,15 +62,13 @@ static bool on_answer(
 	struct egress *e, struct exchange *x, const struct http1_event *ev, struct slice rest)
 {
 	if (ev->kind != HTTP1_EV_HEAD) {
-		refuse_proxy(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "invalid response");
+		fail_proxy(e, x, ev->kind == HTTP1_EV_ERROR ? ev->fault.why : "invalid response");
 		return false;
 	}
 	if (ev->resp->status < 200)
 		return true;
 	if (ev->resp->body.kind != HTTP_BODY_TUNNEL) {
-		e->ops->fail(e, x, EGRESS_PROXY_REFUSED, &x->addr,
-			"upstream proxy %s responded with %u %s", e->proxy.name, ev->resp->status,
-			canon_reason(ev->resp->status));
+		refuse_status(e, x, ev->resp->status);
 		return false;
 	}
 	if (x->kind == EGRESS_SOCKET) {
@@ -78,7 +99,7 @@ void proxy_pump(struct egress *e, struct exchange *x)
 	int r = out_flush(&x->to_upstream, x->upstream_fd, &n_sent);
 
 	if (r < 0 && r != -EAGAIN) {
-		refuse_proxy(e, x, "connection lost");
+		fail_proxy(e, x, "connection lost");
 		return;
 	}
 	for (;;) {
@@ -88,7 +109,7 @@ void proxy_pump(struct egress *e, struct exchange *x)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			refuse_proxy(e, x, "connection closed without a response");
+			fail_proxy(e, x, "connection closed without a response");
 			return;
 		}
 		in = slice_of(buf, (size_t)n);

@@ -3,7 +3,7 @@
  * relay - forwards the data of a connected exchange.
  *
  * How      tunnel.c splices bytes in both directions, request.c forwards one HTTP request and its
- *          response, proxy.c sends CONNECT to the upstream proxy.
+ *          response, proxy.c sends CONNECT to the upstream proxy, socks_proxy.c is SOCKS 5.
  * Trust    Frames of edge and data of servers. Handles no secrets.
  * Limits   EGRESS_PIPES, OUT_MAX per direction, EGRESS_IDLE_MS, EGRESS_UPSTREAM_MS.
  */
@@ -25,5 +25,13 @@ void request_begin(struct egress *e, struct exchange *x);
 void request_pump(struct egress *e, struct exchange *x);
 
 /* proxy.c */
+#define PROXY_WANTS_LOGIN "login required (407)"
 void proxy_begin(struct egress *e, struct exchange *x);
 void proxy_pump(struct egress *e, struct exchange *x);
+/* Fails the exchange: "upstream proxy NAME: " and the reason. */
+void proxy_refuse(struct egress *e, struct exchange *x, enum egress_outcome outcome,
+	const char *fmt, ...) PRINTF_LIKE(4, 5);
+
+/* socks_proxy.c */
+void socks_begin(struct egress *e, struct exchange *x);
+void socks_pump(struct egress *e, struct exchange *x);

@@ -123,6 +123,12 @@ static enum step put_head(
 	struct http_fault fault = {0};
 	struct wr wr;
 
+	/* Of an HTTP proxy: only now it is known that it did not refuse the login. */
+	if (x->is_proxied && !x->result_said && resp->status == 407) {
+		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "%s", PROXY_WANTS_LOGIN);
+		return STEP_OVER;
+	}
+	e->ops->tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
 	if (canon_make_resp(resp, &fault) < 0)
 		return fail_upstream(e, x, fault.why);
 	out_drop_ours(&resp->headers);
@@ -277,8 +283,9 @@ void request_begin(struct egress *e, struct exchange *x)
 {
 	struct talk *t = x->talk;
 	struct wr wr = out_wr(&x->to_upstream, CANON_MAX_HEAD + 1024);
+	bool is_absolute = x->is_proxied && e->config.proxy == EGRESS_PROXY_HTTP;
 
-	if (canon_write_req(&wr, &t->req, x->is_proxied ? CANON_TO_PROXY : CANON_TO_ORIGIN) < 0) {
+	if (canon_write_req(&wr, &t->req, is_absolute ? CANON_TO_PROXY : CANON_TO_ORIGIN) < 0) {
 		(void)fail_upstream(e, x, "the request is too large");
 		return;
 	}

@@ -11,6 +11,7 @@
 #include "lib/os/loop/loop.h"
 #include "lib/rules/policy/table.h"
 #include "lib/wire/http/http1.h"
+#include "lib/wire/socks/socks.h"
 #include "limits.h"
 
 enum exchange_state {
@@ -18,7 +19,7 @@ enum exchange_state {
 	EXCHANGE_HEAD,	    /* edge's request is awaited */
 	EXCHANGE_RESOLVING, /* x->dial */
 	EXCHANGE_DIALING,   /* x->dial */
-	EXCHANGE_UPSTREAM,  /* the proxy was sent CONNECT; x->talk */
+	EXCHANGE_UPSTREAM,  /* the proxy was sent CONNECT: x->talk, or x->socks */
 	EXCHANGE_TUNNEL,
 	EXCHANGE_HTTP,	 /* x->talk */
 	EXCHANGE_ENDING, /* sending the last data to edge, then waiting for its close */
@@ -73,15 +74,16 @@ struct exchange {
 	uint64_t give_until;
 	struct host host;
 	uint16_t port;
-	struct ticket ticket; /* of the kind HTTP */
-	bool is_free;	      /* the user named the address: it is not checked */
-	bool is_proxied;
+	struct ticket ticket;	    /* of the kind HTTP */
+	bool is_free;		    /* the user named the address: it is not checked */
+	bool is_proxied;	    /* by the proxy; also of the kind HTTP */
 	uint16_t pin_port;	    /* of the pin that names the address; 0: none */
 	bool is_own;		    /* upstream_fd is connected to this host */
 	struct addr addr;	    /* peer of upstream_fd */
 	struct canon_reader frames; /* until the request is complete */
 	struct dial *dial;
 	struct talk *talk;
+	struct socks *socks;
 	struct out to_edge, to_upstream;
 	struct way way[2];
 	uint64_t n_bytes[2]; /* on the connection to the upstream */

@@ -28,6 +28,8 @@ struct exchange_ops {
 		const struct addr *addr, const char *text);
 	/* upstream_fd is connected and checked. */
 	void (*connected)(struct egress *e, struct exchange *x);
+	/* The connection leads to the server: begins to relay. */
+	void (*ready)(struct egress *e, struct exchange *x);
 	/* The connection is established: passes it to the keeper and keeps no copy. */
 	void (*give)(struct egress *e, struct exchange *x);
 };

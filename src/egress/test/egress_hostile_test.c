@@ -183,7 +183,8 @@ static void test_what_the_keeper_must_not_say(void **state)
 		if (i == 1) /* an id that is in use */
 			assert_int_equal(egress_ask_open(r->keeper, 1, &open, fds[1]), 0);
 		if (i == 2)
-			assert_int_equal(egress_ask_config(r->keeper, &bad), 0);
+			(void)!egress_ask_config(
+				r->keeper, &bad); /* egress may be gone before DIRECT */
 		if (i == 3)
 			assert_int_equal(chan_send_hello(r->keeper, "x"), 0);
 		if (i == 4)

@@ -515,23 +515,37 @@ static void test_tunnels_through_the_proxy(void **state)
 
 static void test_a_proxy_that_refuses(void **state)
 {
-	static const char *const says[] = {"HTTP/1.1 407 Authenticate\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 403 No\r\n\r\n", "HTTP/1.1 200 OK\n\n", "SSH-2.0-x\r\n", "",
-		"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 1\r\n\r\nx"};
+	static const struct {
+		const char *says;
+		enum egress_outcome outcome;
+		const char *why;
+	} rows[] = {
+		{"HTTP/1.1 407 Authenticate\r\nContent-Length: 0\r\n\r\n", EGRESS_PROXY_LOGIN,
+			"login required"},
+		{"HTTP/1.1 403 No\r\n\r\n", EGRESS_PROXY_REFUSED,
+			"refused far.example.com, port 443: 403 Forbidden"},
+		{"HTTP/1.1 200 OK\n\n", EGRESS_PROXY_DOWN, ""},
+		{"SSH-2.0-x\r\n", EGRESS_PROXY_DOWN, ""},
+		{"", EGRESS_PROXY_DOWN, "connection closed without a response"},
+		{"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 1\r\n\r\nx",
+			EGRESS_PROXY_REFUSED, "302 Found"},
+	};
 	struct rig *r = rig_with_proxy();
 
-	for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		int fd = rig_connect(r, "far.example.com", 443);
 		int proxy = rig_accept(listener, 60000);
 		struct rig_head answer;
 		char head[2048];
 
 		rig_read_http(proxy, head, sizeof(head));
-		say(proxy, says[i]);
+		say(proxy, rows[i].says);
 		(void)shutdown(proxy, SHUT_WR);
 		rig_read_head(fd, &answer);
 		assert_int_equal(answer.status, 502);
-		assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_PROXY_REFUSED);
+		assert_int_equal(rig_result(r, r->n_ids)->outcome, rows[i].outcome);
+		assert_non_null(strstr(answer.reason, "upstream proxy " PROXY ": "));
+		assert_non_null(strstr(answer.reason, rows[i].why));
 		(void)close(fd);
 		(void)close(proxy);
 	}

@@ -351,22 +351,31 @@ static void test_a_head_in_pieces(void **state)
 
 static void test_a_proxy_that_refuses(void **state)
 {
-	static const char *const says[] = {"HTTP/1.1 407 Authenticate\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 403 No\r\n\r\n", "HTTP/1.1 200 OK\n\n", "SSH-2.0-x\r\n", "",
-		"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 1\r\n\r\nx"};
+	static const struct {
+		const char *says;
+		enum egress_outcome outcome;
+	} rows[] = {
+		{"HTTP/1.1 407 Authenticate\r\nContent-Length: 0\r\n\r\n", EGRESS_PROXY_LOGIN},
+		{"HTTP/1.1 403 No\r\n\r\n", EGRESS_PROXY_REFUSED},
+		{"HTTP/1.1 200 OK\n\n", EGRESS_PROXY_DOWN},
+		{"SSH-2.0-x\r\n", EGRESS_PROXY_DOWN},
+		{"", EGRESS_PROXY_DOWN},
+		{"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 1\r\n\r\nx",
+			EGRESS_PROXY_REFUSED},
+	};
 	struct rig *r = rig_with_proxy();
 	unsigned n_fds = rig_n_fds(r);
 
-	for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char head[2048];
 		int fd, proxy;
 
 		rig_open_socket(r, "far.example.com", 443);
 		proxy = rig_accept(listener, 60000);
 		rig_read_http(proxy, head, sizeof(head));
-		say(proxy, says[i]);
+		say(proxy, rows[i].says);
 		(void)shutdown(proxy, SHUT_WR);
-		assert_int_equal(rig_socket(r, &fd)->outcome, EGRESS_PROXY_REFUSED);
+		assert_int_equal(rig_socket(r, &fd)->outcome, rows[i].outcome);
 		assert_int_equal(fd, -1);
 		(void)close(proxy);
 	}

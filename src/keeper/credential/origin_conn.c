@@ -213,11 +213,16 @@ static const struct egress_pin *find_pin(const struct keeper *k, const struct or
 	return NULL;
 }
 
-static bool is_here(const char *host)
+/* Whether egress goes through the upstream proxy for this origin. */
+static bool is_proxied(const struct keeper *k, const struct origin *o)
 {
+	const struct egress_config *config = &k->egress->config;
 	struct host h;
 
-	return host_from_wire(slice_from_str(host), &h, NULL) == 0 && host_is_here(&h);
+	if (!config->proxy_host[0] || host_from_wire(slice_from_str(o->host), &h, NULL) < 0)
+		return false;
+	return !host_is_here(&h) && !egress_is_direct(config, h.name,
+					    slice_of(h.addr.b, h.is_addr ? h.addr.n : 0), o->port);
 }
 
 /* Whether the origin may use this address: pinned, upstream proxy, or permitted by policy. */
@@ -229,7 +234,7 @@ bool conns_may_lead(const struct keeper *k, const struct origin *o, const struct
 	if (pin)
 		return addr_parse(slice_from_str(pin->addr), &there) == 0 &&
 		       addr_eq(&there, &c->addr) && c->port == pin->addr_port;
-	if (k->egress->config.proxy_host[0] && !is_here(o->host))
+	if (is_proxied(k, o))
 		return c->port == k->egress->config.proxy_port;
 	return c->port == o->port &&
 	       gate_passes_address(k->gate, o->host, o->port, &c->addr, c->is_own, clock_wall_ms());

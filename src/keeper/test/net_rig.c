@@ -183,6 +183,7 @@ void rig_bring_egress_up(void)
 	rig_put_egress();
 	assert_int_equal(chan_send_hello(rig_egress, SBX_BUILD), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_DIRECT);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
 	for (unsigned i = 0; i < POLICY_N_PARTS; i++)

@@ -29,6 +29,7 @@ static void a_reload_counts_when_egress_has_it(void **state)
 	rig_set_policy("allow network other.example for sandbox renamed\n");
 	rig_reload(9, "renamed");
 	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_DIRECT);
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
 	rig_must_get(rig_egress, EGRESS_LOCALS);
 	for (unsigned i = 0; i < POLICY_N_PARTS; i++)
@@ -81,6 +82,7 @@ static void a_reload_without_tables_denies_everything(void **state)
 	rig_bring_egress_up();
 	assert_int_equal(keeper_ask_reload(rig_sbxd, 3, "demo"), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_DIRECT);
 	rig_ask(1, EDGE_ASK_DNS, "good.example", 0);
 	assert_false(rig_must_answer(1));
 	rig_must_get(rig_egress, EGRESS_RESOLVER);
@@ -96,6 +98,7 @@ static void a_reload_without_tables_denies_everything(void **state)
 	assert_string_equal(must_be_done(3).text, "empty");
 	rig_reload(2, "demo");
 	rig_must_get(rig_egress, EGRESS_CONFIG);
+	rig_must_get(rig_egress, EGRESS_DIRECT);
 	rig_ask(2, EDGE_ASK_DNS, "good.example", 0);
 	assert_true(rig_must_answer(2));
 }
@@ -162,6 +165,7 @@ static void broken_settings_keep_the_old_ones(void **state)
 	assert_int_equal(chan_send_hello(rig_egress, SBX_BUILD), 0);
 	rig_must_get(rig_egress, EGRESS_CONFIG);
 	assert_int_equal(egress_get_config(&rig_msg, &config), 0);
+	rig_must_get(rig_egress, EGRESS_DIRECT);
 	assert_int_equal(config.n_pins, 1);
 	assert_string_equal(config.pins[0].host, "a.example");
 }

@@ -26,6 +26,8 @@
 #define SANDBOX_ID "0123456789ab"
 #define SEND_MS 5000
 
+#define SOCKS "socks5://"
+
 static void fault(struct rig *r, const char *what)
 {
 	if (!r->why[0])
@@ -94,6 +96,10 @@ static int read_config(struct rig *r, struct err *err)
 	}
 	if (!r->o.proxy)
 		return 0;
+	if (str_starts(r->o.proxy, SOCKS)) {
+		r->config.proxy = EGRESS_PROXY_SOCKS;
+		r->o.proxy += strlen(SOCKS);
+	}
 	n = read_target(
 		slice_of(r->o.proxy, strlen(r->o.proxy)), &proxy, &r->config.proxy_port, err);
 	if (n == 0)

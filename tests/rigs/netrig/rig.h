@@ -50,7 +50,7 @@ struct rig_options {
 	const char *policy;	   /* a file; NULL: none, all is denied */
 	const char *resolver;	   /* a file like resolv.conf; NULL: none is given */
 	const char *connect_to;	   /* HOST:PORT=ADDR:PORT,... */
-	const char *proxy;	   /* HOST:PORT of a company's proxy */
+	const char *proxy;	   /* HOST:PORT of a company's proxy; socks5://HOST:PORT */
 	const char *folder;	   /* for the audit log */
 	const char *cpu_list;	   /* processors for edge and egress, as a mask in hex; NULL: any */
 	bool jailed;

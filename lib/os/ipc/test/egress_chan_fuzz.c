@@ -35,6 +35,17 @@ static int decode_locals(const struct ipc_msg *m)
 	return r;
 }
 
+static int decode_direct(const struct ipc_msg *m)
+{
+	static struct egress_config config;
+	int r = egress_get_direct(m, &config);
+
+	check(r < 0 || config.n_direct <= EGRESS_MAX_DIRECT);
+	if (r == 0)
+		(void)egress_is_direct(&config, "a.example", slice_of("\x0a\0\0\1", 4), 443);
+	return r;
+}
+
 static int decode(const struct ipc_msg *m)
 {
 	struct egress_open open;
@@ -49,6 +60,8 @@ static int decode(const struct ipc_msg *m)
 		return chan_get_hello(m, build);
 	case EGRESS_CONFIG:
 		return decode_config(m);
+	case EGRESS_DIRECT:
+		return decode_direct(m);
 	case EGRESS_RESOLVER:
 		return chan_get_plain(&egress_chan, m, EGRESS_RESOLVER);
 	case EGRESS_POLICY:

@@ -90,7 +90,11 @@ static void test_keeper_to_egress(void **state)
 /* As many pins as there may be, each as long as it may be, fit into one message. */
 static void test_the_largest_config(void **state)
 {
-	static struct egress_config config = {.proxy_port = 3128, .n_pins = EGRESS_MAX_PINS}, got;
+	static struct egress_config config = {.proxy = EGRESS_PROXY_SOCKS,
+					    .proxy_port = 3128,
+					    .n_pins = EGRESS_MAX_PINS,
+					    .n_direct = EGRESS_MAX_DIRECT},
+				    got;
 
 	memset(config.proxy_host, 'p', EGRESS_MAX_HOST - 1);
 	for (size_t i = 0; i < EGRESS_MAX_PINS; i++) {
@@ -101,9 +105,24 @@ static void test_the_largest_config(void **state)
 		pin->port = (uint16_t)(i + 1);
 		pin->addr_port = UINT16_MAX;
 	}
+	for (size_t i = 0; i < EGRESS_MAX_DIRECT; i++) {
+		struct egress_direct *d = &config.direct[i];
+
+		d->port = (uint16_t)i;
+		if (i % 2) {
+			d->n = 16;
+			memset(d->addr, 7, 16);
+			d->prefix = 128;
+		} else {
+			d->is_below = i % 4 == 0;
+			memset(d->host, 'd', EGRESS_MAX_HOST - 1);
+		}
+	}
 	assert_int_equal(egress_ask_config(pair[0], &config), 0);
 	receive(EGRESS_CONFIG, 0);
 	assert_int_equal(egress_get_config(&msg, &got), 0);
+	receive(EGRESS_DIRECT, 0);
+	assert_int_equal(egress_get_direct(&msg, &got), 0);
 	assert_memory_equal(&got, &config, sizeof(got));
 }
 
@@ -154,6 +173,8 @@ static int decode(const struct ipc_msg *m)
 		return chan_get_hello(m, text);
 	case EGRESS_CONFIG:
 		return egress_get_config(m, &config);
+	case EGRESS_DIRECT:
+		return egress_get_direct(m, &config);
 	case EGRESS_RESOLVER:
 		return chan_get_plain(&egress_chan, m, EGRESS_RESOLVER);
 	case EGRESS_POLICY:
@@ -191,19 +212,33 @@ static const struct {
 	{"hello with an fd", EGRESS_HELLO, 0, true, BODY("\2\0b1"), BAD},
 	{"hello with a NUL", EGRESS_HELLO, 0, false, BODY("\2\0b\0"), BAD},
 	{"hello and more", EGRESS_HELLO, 0, false, BODY("\2\0b1x"), BAD},
-	{"empty config", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0"), 0},
-	{"config with an id", EGRESS_CONFIG, 1, false, BODY("\0\0\0\0\0\0"), BAD},
-	{"config with an fd", EGRESS_CONFIG, 0, true, BODY("\0\0\0\0\0\0"), BAD},
-	{"good proxy", EGRESS_CONFIG, 0, false, BODY("\1\0p\1\0\0\0"), 0},
-	{"proxy without a port", EGRESS_CONFIG, 0, false, BODY("\1\0p\0\0\0\0"), BAD},
-	{"port without a proxy", EGRESS_CONFIG, 0, false, BODY("\0\0\1\0\0\0"), BAD},
-	{"good pin", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\1\0\1\0h\1\0\1\0a\1\0"), 0},
-	{"pin of no host", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\1\0\0\0\1\0\1\0a\1\0"), BAD},
-	{"pin of no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\1\0\1\0h\0\0\1\0a\1\0"), BAD},
-	{"pin to nowhere", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\1\0\1\0h\1\0\0\0\1\0"), BAD},
-	{"pin to no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\1\0\1\0h\1\0\1\0a\0\0"), BAD},
-	{"a pin too few", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\2\0\1\0h\1\0\1\0a\1\0"), BAD},
-	{"49 pins", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\x31\0"), BAD},
+	{"empty config", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0"), 0},
+	{"config with an id", EGRESS_CONFIG, 1, false, BODY("\0\0\0\0\0\0\0"), BAD},
+	{"config with an fd", EGRESS_CONFIG, 0, true, BODY("\0\0\0\0\0\0\0"), BAD},
+	{"good proxy", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\1\0\0\0"), 0},
+	{"proxy without a port", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\0\0\0\0"), BAD},
+	{"port without a proxy", EGRESS_CONFIG, 0, false, BODY("\0\0\0\1\0\0\0"), BAD},
+	{"good pin", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\1\0a\1\0"), 0},
+	{"pin of no host", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\0\0\1\0\1\0a\1\0"), BAD},
+	{"pin of no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\0\0\1\0a\1\0"), BAD},
+	{"pin to nowhere", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\0\0\1\0"), BAD},
+	{"pin to no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\1\0a\0\0"), BAD},
+	{"a pin too few", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\2\0\1\0h\1\0\1\0a\1\0"), BAD},
+	{"49 pins", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\x31\0"), BAD},
+	{"SOCKS", EGRESS_CONFIG, 0, false, BODY("\1\1\0p\1\0\0\0"), 0},
+	{"SOCKS without a proxy", EGRESS_CONFIG, 0, false, BODY("\1\0\0\0\0\0\0"), BAD},
+	{"proxy of no kind", EGRESS_CONFIG, 0, false, BODY("\2\1\0p\1\0\0\0"), BAD},
+	{"nothing direct", EGRESS_DIRECT, 0, false, BODY("\0\0"), 0},
+	{"a name", EGRESS_DIRECT, 0, false, BODY("\1\0\1\0h\1\0\0\0\0"), 0},
+	{"a network", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\0\4abcd\x18\1\0"), 0},
+	{"neither", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\0\0\0\0\0"), BAD},
+	{"both", EGRESS_DIRECT, 0, false, BODY("\1\0\1\0h\0\4abcd\x18\0\0"), BAD},
+	{"a prefix of a name", EGRESS_DIRECT, 0, false, BODY("\1\0\1\0h\0\0\1\0\0"), BAD},
+	{"below a network", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\1\4abcd\1\0\0"), BAD},
+	{"a prefix too long", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\0\4abcd\x21\0\0"), BAD},
+	{"an address of 5 bytes", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\0\5abcde\1\0\0"), BAD},
+	{"direct with more", EGRESS_DIRECT, 0, false, BODY("\0\0x"), BAD},
+	{"49 direct", EGRESS_DIRECT, 0, false, BODY("\x31\0"), BAD},
 	{"good resolver", EGRESS_RESOLVER, 0, true, BODY(""), 0},
 	{"resolver without fd", EGRESS_RESOLVER, 0, false, BODY(""), BAD},
 	{"resolver with fields", EGRESS_RESOLVER, 0, true, BODY("x"), BAD},
@@ -226,7 +261,7 @@ static const struct {
 	{"open of no port", EGRESS_OPEN, 7, true, BODY("\0\1\0h\0\0"), BAD},
 	{"open with a NUL in its host", EGRESS_OPEN, 7, true, BODY("\0\2\0h\0\1\0"), BAD},
 	{"good result", EGRESS_RESULT, 7, false, BODY("\0\1\0a\1\0t"), 0},
-	{"result of no outcome", EGRESS_RESULT, 7, false, BODY("\xc\1\0a\1\0t"), BAD},
+	{"result of no outcome", EGRESS_RESULT, 7, false, BODY("\xe\1\0a\1\0t"), BAD},
 	{"result with a connection", EGRESS_RESULT, 7, true, BODY("\0\1\0a\1\0t"), 0},
 	{"failure with a connection", EGRESS_RESULT, 7, true, BODY("\1\1\0a\1\0t"), BAD},
 	{"result with a line end", EGRESS_RESULT, 7, false, BODY("\0\1\0a\1\0\n"), BAD},
@@ -266,7 +301,7 @@ static void test_phases(void **state)
 	static const char *const keeper[EGRESS_N_PHASES] = {
 		[EGRESS_PHASE_START] = "..........",
 		[EGRESS_PHASE_CONFIG] = ".C........",
-		[EGRESS_PHASE_RUN] = ".CRP.O...L",
+		[EGRESS_PHASE_RUN] = ".CRP.O..DL",
 		[EGRESS_PHASE_END] = "..........",
 	};
 	static const char *const egress[EGRESS_N_PHASES] = {
@@ -296,6 +331,33 @@ static void test_phases(void **state)
 	assert_int_equal(chan_after(&egress_chan, EGRESS_PHASE_RUN, EGRESS_OPEN), EGRESS_PHASE_RUN);
 }
 
+static bool is_direct(
+	const struct egress_config *c, const char *host, const char *addr, uint16_t port)
+{
+	return egress_is_direct(c, host, slice_from_str(addr), port);
+}
+
+static void names_below_a_name_and_networks_are_direct(void **state)
+{
+	static const struct egress_config c = {.n_direct = 4,
+		.direct = {{.host = "one.example"}, {.host = "corp.example", .is_below = true},
+			{.n = 4, .addr = {10, 16}, .prefix = 12},
+			{.host = "two.example", .port = 8080}}};
+
+	assert_true(is_direct(&c, "one.example", "", 443));
+	assert_false(is_direct(&c, "a.one.example", "", 443));
+	assert_true(is_direct(&c, "git.corp.example", "", 443));
+	assert_true(is_direct(&c, "a.b.corp.example", "", 443));
+	assert_false(is_direct(&c, "corp.example", "", 443));
+	assert_false(is_direct(&c, "notcorp.example", "", 443));
+	assert_false(is_direct(&c, ".corp.example", "", 443));
+	assert_true(is_direct(&c, "10.31.255.255", "\x0a\x1f\xff\xff", 1));
+	assert_false(is_direct(&c, "10.32.1.1", "\x0a\x20\1\1", 1));
+	assert_false(is_direct(&c, "::", "0123456789abcdef", 1));
+	assert_true(is_direct(&c, "two.example", "", 8080));
+	assert_false(is_direct(&c, "two.example", "", 443));
+}
+
 static void test_outcomes_have_words(void **state)
 {
 	for (enum egress_outcome o = 0; o < EGRESS_N_OUTCOMES; o++)
@@ -313,6 +375,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut_or_refused, setup, teardown),
 		cmocka_unit_test(test_strict),
 		cmocka_unit_test(test_phases),
+		cmocka_unit_test(names_below_a_name_and_networks_are_direct),
 		cmocka_unit_test(test_outcomes_have_words),
 	};
 

@@ -234,7 +234,7 @@ static const struct {
 	{"socket without fd", ORIGIN_SOCKET, 7, false, BODY("\0\1\0a\1\0t"), BAD},
 	{"no socket", ORIGIN_SOCKET, 7, false, BODY("\6\1\0a\1\0t"), 0},
 	{"a failure with an fd", ORIGIN_SOCKET, 7, true, BODY("\6\1\0a\1\0t"), BAD},
-	{"socket of no outcome", ORIGIN_SOCKET, 7, false, BODY("\xc\1\0a\1\0t"), BAD},
+	{"socket of no outcome", ORIGIN_SOCKET, 7, false, BODY("\xe\1\0a\1\0t"), BAD},
 	{"socket with an escape", ORIGIN_SOCKET, 7, false, BODY("\6\1\0a\1\0\x1b"), BAD},
 	{"good need", ORIGIN_NEED, 7, false, BODY("\0\1\0\0\0" CERT), 0},
 	{"need of nothing", ORIGIN_NEED, 7, false, BODY("\3\1\0\0\0" CERT), BAD},

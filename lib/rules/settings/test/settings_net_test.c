@@ -37,6 +37,29 @@ static void pins_are_canonical(void **state)
 	assert_int_equal(c.proxy_port, 3128);
 }
 
+static void hosts_without_the_proxy(void **state)
+{
+	static const char text[] = "network.proxy = socks5://proxy.example:1080\n"
+				   "network.no-proxy = Git.Example, .corp.example:8443 ,10.1.2.3/8,"
+				   "[2001:db8::1]:22,192.0.2.1\n";
+	AUTO_SETTINGS struct settings s = {0};
+	struct egress_config c;
+
+	assert_int_equal(settings_parse(slice_from_str(text), "f", &s, NULL), 0);
+	assert_int_equal(settings_net_config(&s, &c, NULL), 0);
+	assert_int_equal(c.proxy, EGRESS_PROXY_SOCKS);
+	assert_string_equal(c.proxy_host, "proxy.example");
+	assert_int_equal(c.n_direct, 5);
+	assert_string_equal(c.direct[0].host, "git.example");
+	assert_false(c.direct[0].is_below);
+	assert_string_equal(c.direct[1].host, "corp.example");
+	assert_true(c.direct[1].is_below && c.direct[1].port == 8443);
+	assert_memory_equal(c.direct[2].addr, "\x0a\0\0\0", 4);
+	assert_int_equal(c.direct[2].prefix, 8);
+	assert_true(c.direct[3].n == 16 && c.direct[3].prefix == 128 && c.direct[3].port == 22);
+	assert_true(c.direct[4].n == 4 && c.direct[4].prefix == 32 && !c.direct[4].host[0]);
+}
+
 static void nothing_set_is_nothing(void **state)
 {
 	struct settings s = {0};
@@ -46,6 +69,7 @@ static void nothing_set_is_nothing(void **state)
 	assert_int_equal(settings_net_config(&s, &c, NULL), 0);
 	assert_int_equal(c.n_pins, 0);
 	assert_string_equal(c.proxy_host, "");
+	assert_int_equal(c.n_direct, 0);
 	assert_int_equal(c.proxy_port, 0);
 }
 
@@ -73,7 +97,21 @@ static void wrong_values_are_named(void **state)
 		{SETTINGS_NETWORK_CONNECT_TO, "*.a:1=1.2.3.4:5", "entry '*.a"},
 		{SETTINGS_NETWORK_CONNECT_TO, "a\nvm.cpus:1=1.2.3.4:5", "entry 'a"},
 		{SETTINGS_NETWORK_PROXY, "proxy.example:3128", "must be http://"},
-		{SETTINGS_NETWORK_PROXY, "https://proxy.example:3128", "must be http://"},
+		{SETTINGS_NETWORK_PROXY, "https://proxy.example:3128", "TLS to the proxy is not"},
+		{SETTINGS_NETWORK_PROXY, "socks5h://proxy.example:1", "the proxy resolves"},
+		{SETTINGS_NETWORK_PROXY, "socks4://proxy.example:1", "or socks5://"},
+		{SETTINGS_NETWORK_PROXY, "http://proxy.example/proxy.pac", "PAC files"},
+		{SETTINGS_NETWORK_PROXY, "socks5://proxy.example", "missing port"},
+		{SETTINGS_NETWORK_NO_PROXY, "a.example,,b.example", "entry ''"},
+		{SETTINGS_NETWORK_NO_PROXY, "*.example", "use .DOMAIN"},
+		{SETTINGS_NETWORK_NO_PROXY, "*", "use .DOMAIN"},
+		{SETTINGS_NETWORK_NO_PROXY, "10.0.0.0/33", "invalid prefix"},
+		{SETTINGS_NETWORK_NO_PROXY, "10.0.0.0/", "invalid prefix"},
+		{SETTINGS_NETWORK_NO_PROXY, "10.0.0.0/0008", "invalid prefix"},
+		{SETTINGS_NETWORK_NO_PROXY, "corp.example/8", "invalid IP address"},
+		{SETTINGS_NETWORK_NO_PROXY, ".10.0.0.1", "no names below"},
+		{SETTINGS_NETWORK_NO_PROXY, "http://a.example", "entry 'http"},
+		{SETTINGS_NETWORK_NO_PROXY, "a.example:0", "entry 'a.example:0'"},
 		{SETTINGS_NETWORK_PROXY, "http://proxy.example", "missing port"},
 		{SETTINGS_NETWORK_PROXY, "http://u:p@proxy.example:1", "user or password"},
 		{SETTINGS_NETWORK_PROXY, "http://proxy.example:1/x", "network.proxy"},
@@ -172,6 +210,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pins_are_canonical),
+		cmocka_unit_test(hosts_without_the_proxy),
 		cmocka_unit_test(nothing_set_is_nothing),
 		cmocka_unit_test(wrong_values_are_named),
 		cmocka_unit_test(there_is_a_limit_of_entries),
