@@ -96,7 +96,9 @@ int vmm_start(const struct vmm_config *config, struct vmm **ret_vmm, struct err 
 	AUTO_CLOSE int theirs = -1;
 	int pair[2], r;
 
-	v->fd = v->image_fd = v->snap_fd_ro = v->memory_fd = -1;
+	v->fd = v->image_fd = v->snap_fd = v->snap_fd_ro = v->memory_fd = -1;
+	for (size_t i = 0; i < VMM_N_DISKS; i++)
+		v->top_fd[i] = -1;
 	v->child = (struct jail_child){.pid = -1, .pidfd = -1, .notify_fd = -1};
 	v->incoming = config->incoming;
 	qmp_init(&v->qmp);
@@ -136,7 +138,10 @@ void vmm_done(struct vmm *v)
 	qmp_done(&v->qmp);
 	fd_close(&v->fd);
 	fd_close(&v->image_fd);
+	fd_close(&v->snap_fd);
 	fd_close(&v->snap_fd_ro);
+	for (size_t i = 0; i < VMM_N_DISKS; i++)
+		fd_close(&v->top_fd[i]);
 	fd_close(&v->memory_fd);
 	free(v);
 }

@@ -206,24 +206,54 @@ static int send_set_fd(struct vmm *v, enum tag tag, int fd)
 	return vmm_command(v, tag, "add-fd", json_pack("{s:i}", "fdset-id", (int)v->n_sets), fd);
 }
 
+/* The old top is a lower layer now, and qemu has reopened it read-only. The set of descriptors
+ * keeps the writable one open, with the locks of a writer: a qemu that takes the locks of all
+ * layers again (`cont` after a save) would find a second writer. Locks belong to the open file,
+ * which our copy shares. qemu closes a descriptor of a set only while the machine runs. */
+static void release_layer(struct vmm *v)
+{
+	struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+	int *top = &v->top_fd[v->snap_disk];
+
+	if (*top >= 0)
+		(void)fcntl(*top, F_OFD_SETLK, &all);
+	fd_close(top);
+	*top = TAKE_FD(v->snap_fd);
+}
+
+static void close_copies(struct vmm *v)
+{
+	fd_close(&v->snap_fd);
+	fd_close(&v->snap_fd_ro);
+}
+
+static int copy_fds(struct vmm *v, int fd)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	v->snap_fd_ro = open(path, O_RDONLY | O_CLOEXEC);
+	if (v->snap_fd_ro >= 0)
+		v->snap_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return v->snap_fd_ro < 0 || v->snap_fd < 0 ? -errno : 0;
+}
+
 /* A file without a name in the jail is passed as a set of descriptors. The set also has a read-only
  * one: qemu reopens the file read-only for the next snapshot. */
 int vmm_snapshot_disk(struct vmm *v, enum vmm_disk_id disk, int fd)
 {
-	char path[64];
-	int r = 0;
+	int r = v->snapping ? -EBUSY : 0;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (v->snapping)
-		r = -EBUSY;
-	else if (v->n_snapshots[disk] >= VMM_MAX_SNAPSHOTS)
+	if (r == 0 && v->n_snapshots[disk] >= VMM_MAX_SNAPSHOTS)
 		r = -ENOSPC;
-	else
-		v->snap_fd_ro = open(path, O_RDONLY | O_CLOEXEC);
-	if (r == 0 && v->snap_fd_ro < 0)
-		r = -errno;
 	if (r < 0) {
 		fd_close(&fd);
+		return r;
+	}
+	r = copy_fds(v, fd);
+	if (r < 0) {
+		fd_close(&fd);
+		close_copies(v);
 		return r;
 	}
 	v->snapping = true;
@@ -232,7 +262,7 @@ int vmm_snapshot_disk(struct vmm *v, enum vmm_disk_id disk, int fd)
 	r = send_set_fd(v, TAG_SNAP_FD, fd);
 	if (r < 0) {
 		v->snapping = false;
-		fd_close(&v->snap_fd_ro);
+		close_copies(v);
 	}
 	return r;
 }
@@ -273,7 +303,7 @@ static void undo_snapshot(struct vmm *v, enum tag tag)
 		undo_flow(v, "blockdev-del", json_pack("{s:s}", "node-name", name));
 	if (tag > TAG_SNAP_FD)
 		undo_flow(v, "remove-fd", json_pack("{s:i}", "fdset-id", (int)v->n_sets));
-	fd_close(&v->snap_fd_ro);
+	close_copies(v);
 	v->snapping = false;
 }
 
@@ -312,6 +342,7 @@ int vmm_flow_on_success(struct vmm *v, enum tag tag, struct vmm_event *ev)
 	case TAG_SNAP_DO:
 		v->snapping = false;
 		v->n_snapshots[v->snap_disk]++;
+		release_layer(v);
 		return vmm_tell(ev, VMM_EV_SNAPSHOT, "");
 	default:
 		return 0;

@@ -57,7 +57,9 @@ struct vmm {
 	unsigned n_detach_tries;
 	bool snapping;
 	enum vmm_disk_id snap_disk;
+	int snap_fd;			   /* our copy of the overlay's descriptor; see top_fd */
 	int snap_fd_ro;			   /* the overlay for reading only, until its turn */
+	int top_fd[VMM_N_DISKS];	   /* the same of the top; -1: the file of the start */
 	unsigned n_snapshots[VMM_N_DISKS]; /* created ones */
 	unsigned n_sets;		   /* of descriptors, ever */
 	unsigned n_console_reads;

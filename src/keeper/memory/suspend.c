@@ -364,6 +364,19 @@ void suspend_on_saved(struct keeper *k)
 		note_saved(k);
 }
 
+/* The VM cannot continue after a save: the sandbox boots now, not when the timeout expires. */
+static void wake_refused(struct keeper *k, const char *why)
+{
+	char text[KEEPER_MAX_TEXT];
+
+	(void)snprintf(text, sizeof(text),
+		"QEMU cannot continue the VM after saving it, and the sandbox restarts: %s", why);
+	log_error("%s", text);
+	freeze_end(k, -EIO, text);
+	loop_timer_set(&k->loop, &k->boot_timer, clock_mono_ms(),
+		(struct loop_key){.kind = EV_TIMER_BOOT});
+}
+
 bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
 {
 	bool detaching = k->suspend->step == SUSPEND_DETACHING;
@@ -376,6 +389,8 @@ bool suspend_on_vmm(struct keeper *k, const struct vmm_event *ev)
 	else if ((ev->kind == VMM_EV_SHARE_DETACH_FAILED && detaching) ||
 		 (ev->kind == VMM_EV_SAVE_FAILED && saving))
 		fail_suspend(k, ev->text);
+	else if (ev->kind == VMM_EV_REFUSED && k->suspend->is_undone)
+		wake_refused(k, ev->text);
 	else
 		return false;
 	return true;
@@ -416,15 +431,15 @@ void suspend_on_share_end(struct keeper *k)
 
 void suspend_forget_wake(struct keeper *k)
 {
-	const char *why = !k->suspend->is_undone
-				  ? "the restored programs did not respond within the timeout"
-			  : k->suspend->is_checkpoint
-				  ? "the programs did not respond after a checkpoint"
-				  : "the programs did not respond after a failed suspension";
+	const char *why =
+		!k->suspend->is_undone ? "the restored programs did not respond within the timeout"
+		: k->suspend->is_checkpoint
+			? "the programs did not respond after the checkpoint: the sandbox restarts"
+			: "the programs did not respond after a failed suspension";
 
 	if (!k->suspend->is_waking)
 		return;
-	freeze_end(k, 0, "");
+	freeze_end(k, -EIO, why);
 	k->suspend->is_waking = k->suspend->is_undone = k->suspend->is_share_due = false;
 	loop_timer_clear(&k->loop, &k->suspend->timer);
 	warm_boot_instead(k, why);

@@ -226,6 +226,26 @@ static void a_full_disk_ends_a_checkpoint_with_memory(void **state)
 	free_disks();
 }
 
+/* Regression: the command reported success, and the sandbox restarted 90 s later. */
+static void a_machine_that_cannot_continue_fails_its_checkpoint(void **state)
+{
+	struct keeper_frozen frozen;
+
+	put_disks();
+	freeze_begin(&rig_k, 0, 5, "c1", true);
+	reply_to(take_question(), true, "");
+	RIG_UNTIL(rig_k.suspend->step == SUSPEND_LINGERING);
+	rig_k.suspend->step = SUSPEND_NONE; /* as if it was saved, and cont was sent */
+	rig_k.suspend->is_waking = rig_k.suspend->is_undone = true;
+	assert_true(suspend_on_vmm(
+		&rig_k, &(struct vmm_event){.kind = VMM_EV_REFUSED, .text = "cannot lock root-1"}));
+	must_get_frozen(&frozen);
+	assert_int_equal(frozen.code, -EIO);
+	assert_non_null(strstr(frozen.text, "cannot lock root-1"));
+	assert_true(rig_k.boot_timer.at_ms <= clock_mono_ms());
+	free_disks();
+}
+
 /* Its sequence number would be unknown. */
 static void a_checkpoint_without_a_record_fails(void **state)
 {
@@ -249,6 +269,7 @@ int main(void)
 		QEMU_TEST(a_checkpoint_without_a_record_fails),
 		QEMU_TEST(layers_of_a_checkpoint_with_memory_are_of_a_paused_machine),
 		QEMU_TEST(a_guest_that_does_not_park_has_no_checkpoint),
+		QEMU_TEST(a_machine_that_cannot_continue_fails_its_checkpoint),
 		QEMU_TEST(a_full_disk_ends_a_checkpoint_with_memory),
 		QEMU_TEST(what_qemu_writes_to_has_a_name_when_it_refuses),
 	};

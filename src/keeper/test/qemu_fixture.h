@@ -63,7 +63,8 @@ static inline int qemu_up(void **state)
 	assert_int_equal(fd_set_nonblock(pair[0], true), 0);
 	v->fd = pair[0];
 	qemu = pair[1];
-	v->image_fd = v->snap_fd_ro = -1;
+	v->image_fd = v->snap_fd = v->snap_fd_ro = -1;
+	v->top_fd[VMM_ROOT] = v->top_fd[VMM_DOCKER] = -1;
 	v->memory_fd = vmm_memory_new(1 << 20, NULL, NULL);
 	v->child = rig_false_child();
 	v->deadline_ms = UINT64_MAX;

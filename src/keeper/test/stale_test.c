@@ -42,7 +42,8 @@ static void put_machine(void)
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	qmp_init(&v->qmp);
-	v->memory_fd = v->image_fd = v->snap_fd_ro = -1;
+	v->memory_fd = v->image_fd = v->snap_fd = v->snap_fd_ro = -1;
+	v->top_fd[VMM_ROOT] = v->top_fd[VMM_DOCKER] = -1;
 	v->fd = fds[0];
 	fd_close(&their_end);
 	their_end = fds[1];
