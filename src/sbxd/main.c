@@ -44,6 +44,7 @@ static struct {
 	struct keepers keepers;
 	struct pool pool;
 	struct wakes wakes;
+	struct starts starts;
 	struct vault_link vault;
 	struct notifier notifier;
 } parts;
@@ -60,6 +61,7 @@ static struct sbxd sbxd = {
 	.keepers = &parts.keepers,
 	.pool = &parts.pool,
 	.wakes = &parts.wakes,
+	.starts = &parts.starts,
 	.vault = &parts.vault,
 	.notifier = &parts.notifier,
 };
@@ -207,6 +209,7 @@ static void set_up(struct sbxd *d)
 	conns_init(d->conns, &api_conn_ops);
 	keepers_init(d->keepers, &keeper_callbacks);
 	wakes_init(d->wakes, api_wake);
+	starts_init(d->starts, api_begin);
 	wipes_init(d->wipes);
 	vault_link_init(d->vault);
 	notify_init(d->notifier);

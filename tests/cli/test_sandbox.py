@@ -786,6 +786,27 @@ def starting(inst, *args):
     return p
 
 
+def test_an_interrupt_removes_a_start_that_waits_for_others(inst):
+    def status():
+        return json.loads(inst.sbx("inspect", "waits", "--json", check=0).stdout)["status"]
+
+    inst.create("waits")
+    inst.sbx("stop", "waits", check=0)
+    inst.sbx("settings", "set", "daemon.max-starts", "1", check=0)
+    first = starting(inst, "-e", "MODE=slow")
+    p = subprocess.Popen([SBX, "start", "waits"], env=inst.env, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while status() != "starting":
+        assert time.monotonic() < deadline
+    assert "waiting to start, 0 before it" in inst.sbx("inspect", "waits", check=0).stdout
+    p.send_signal(signal.SIGINT)
+    said = p.communicate(timeout=60)[1]
+    assert p.returncode == 1 and "was waiting to start and was not started" in said, said
+    assert status() == "stopped"
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_a_create_that_is_killed_leaves_nothing(inst, sig):
     p = starting(inst, "-e", "MODE=slow", "--allow-network", "a.example", "-p", "18080:80")

@@ -118,7 +118,7 @@ static int send_all(int fd, const char *s, size_t n, uint64_t until)
 
 /* Reads at least one byte more, at most `want`; 0 at the end. */
 static ssize_t read_some(
-	int fd, const struct call *call, struct answer *a, size_t want, uint64_t until)
+	int fd, const struct call *call, struct answer *a, size_t want, uint64_t *until)
 {
 	if (a->room - a->n < want + 1) {
 		a->room = a->n + want + 1;
@@ -135,9 +135,11 @@ static ssize_t read_some(
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		r = wait_for(fd, POLLIN, until, call->tick ? API_TICK_MS : MAX_POLL_MS);
+		r = wait_for(fd, POLLIN, *until, call->tick ? API_TICK_MS : MAX_POLL_MS);
 		if (r == -EAGAIN && call->tick)
 			r = call->tick(call->arg);
+		if (r > 0)
+			*until = clock_mono_ms() + call->timeout_ms;
 		if (r < 0 && r != -EAGAIN)
 			return r;
 	}
@@ -172,7 +174,7 @@ static int read_answer(int fd, const struct call *call, struct answer *a, uint64
 	int r;
 
 	while (!end) {
-		ssize_t k = a->n >= API_MAX_HEAD ? -EPROTO : read_some(fd, call, a, 4096, until);
+		ssize_t k = a->n >= API_MAX_HEAD ? -EPROTO : read_some(fd, call, a, 4096, &until);
 
 		if (k <= 0)
 			return k < 0 ? (int)k : -ECONNRESET;
@@ -183,7 +185,7 @@ static int read_answer(int fd, const struct call *call, struct answer *a, uint64
 	if (r < 0)
 		return r;
 	while (a->n < a->n_head + a->length) {
-		ssize_t k = read_some(fd, call, a, a->n_head + a->length - a->n, until);
+		ssize_t k = read_some(fd, call, a, a->n_head + a->length - a->n, &until);
 
 		if (k <= 0)
 			return k < 0 ? (int)k : -ECONNRESET;

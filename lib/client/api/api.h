@@ -33,7 +33,8 @@ int api_call(const char *method, const char *path, json_t *body, unsigned timeou
 	json_t **ret_answer, struct problem *p) MUST_CHECK;
 /* As api_call with GET, for an answer that is not JSON. *ret_text is on the heap. */
 int api_fetch(const char *path, unsigned timeout_ms, char **ret_text, struct problem *p) MUST_CHECK;
-/* Called while an answer is awaited, every API_TICK_MS; -EINTR ends the call. */
+/* Called while an answer is awaited, every API_TICK_MS; -EINTR ends the call, 1 starts its timeout
+ * again. */
 typedef int api_tick_fn(void *arg);
 /* As api_call for a call that has no effect without an answer: it is repeated when the connection
  * is lost. After -EINTR *ret_answer may be set: the answer was on its way. */

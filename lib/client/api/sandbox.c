@@ -139,10 +139,28 @@ static void on_interrupt(int sig)
 	interrupted = 1;
 }
 
-static int say_interrupted(const char *ref, struct problem *p)
+static bool is_queued(const json_t *s)
+{
+	return api_int(s, "start_queue") > 0;
+}
+
+/* A start that waits for others is removed; what was suspended stays so. */
+static bool leave_queue(const char *ref, const json_t *s)
+{
+	AUTO_JSON json_t *body = json_pack("{s:b}", "suspend", 1);
+	struct problem ignored = {0};
+
+	return is_queued(s) &&
+	       sandbox_call("POST", ref, "/stop", body, API_TIMEOUT_MS, NULL, &ignored) == 0;
+}
+
+static int say_interrupted(const char *ref, const json_t *s, struct problem *p)
 {
 	ui_progress_end();
 	*p = (struct problem){0};
+	if (leave_queue(ref, s))
+		return err_set(&p->err, -EINTR,
+			"interrupted: sandbox '%s' was waiting to start and was not started", ref);
 	(void)err_set(&p->err, -EINTR, "interrupted: sandbox '%s' is still starting", ref);
 	return problem_hint(p, -EINTR, "sbx rm -f %s", ref);
 }
@@ -155,6 +173,8 @@ static int wait_for_it(const char *ref, json_t **s, struct problem *p)
 		json_t *next = NULL;
 		int r;
 
+		if (is_queued(*s)) /* the time counts from the real start */
+			until = clock_mono_ms() + SANDBOX_START_MS;
 		if (clock_mono_ms() > until)
 			return err_set(&p->err, -ETIMEDOUT,
 				"sandbox '%s' was not ready after %d seconds", ref,
@@ -173,7 +193,7 @@ static int wait_for_it(const char *ref, json_t **s, struct problem *p)
 	return sandbox_is(*s, "running") ? 0 : say_not_running(*s, p);
 }
 
-/* Ctrl-C stops the waiting, not the sandbox: a message is printed. */
+/* Ctrl-C stops the waiting, not the sandbox, unless its start waits for others. */
 static int wait_until_running(const char *ref, json_t **s, struct problem *p)
 {
 	struct sigaction catch = {.sa_handler = on_interrupt}, old;
@@ -183,7 +203,7 @@ static int wait_until_running(const char *ref, json_t **s, struct problem *p)
 	(void)sigaction(SIGINT, &catch, &old);
 	r = wait_for_it(ref, s, p);
 	(void)sigaction(SIGINT, &old, NULL);
-	return r < 0 && interrupted ? say_interrupted(ref, p) : r;
+	return r < 0 && interrupted ? say_interrupted(ref, *s, p) : r;
 }
 
 static int wait_until_settled(const char *ref, json_t **ret, struct problem *p)
@@ -253,16 +273,23 @@ int sandbox_start(const char *ref, const char *accel, json_t **ret, struct probl
 	return 0;
 }
 
+#define QUEUE_LOOK_MS 10000 /* without a terminal */
+
 static int on_create_tick(void *name)
 {
+	static uint64_t next_ms;
 	AUTO_JSON json_t *s = NULL;
 	struct problem ignored = {0};
+	uint64_t now = clock_mono_ms();
 
 	if (interrupted)
 		return -EINTR;
-	if (ui_is_terminal() && sandbox_get(name, &s, &ignored) == 0)
+	if ((!ui_is_terminal() && now < next_ms) || sandbox_get(name, &s, &ignored) < 0)
+		return 0;
+	next_ms = now + QUEUE_LOOK_MS;
+	if (ui_is_terminal())
 		show_progress(s);
-	return 0;
+	return is_queued(s);
 }
 
 /* s: the sandbox that sbxd has reported as running in the same moment, or NULL. */

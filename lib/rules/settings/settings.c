@@ -240,6 +240,12 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.max = 4096,
 		.help = "maximum number of running sandboxes, including the VMs of the "
 			"pool; 0: 4096"},
+	[SETTINGS_DAEMON_STARTS] = {.name = "daemon.max-starts",
+		.type = SETTINGS_NUMBER,
+		.standard = "0",
+		.max = 4096,
+		.help = "maximum number of sandboxes that start at the same time; others wait in "
+			"the order of their starts; 0: two for each CPU"},
 	[SETTINGS_DAEMON_CONNECTIONS] = {.name = "daemon.max-connections",
 		.type = SETTINGS_NUMBER,
 		.standard = "256",

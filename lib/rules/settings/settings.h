@@ -57,6 +57,7 @@ enum settings_id {
 	SETTINGS_DETACH_KEYS,		/* that leave a session; empty: none */
 	SETTINGS_WARM_IMAGES,		/* true, false: create snapshots automatically */
 	SETTINGS_DAEMON_SANDBOXES,	/* running VMs; 0: the most there can be */
+	SETTINGS_DAEMON_STARTS,		/* at the same time; 0: two for each CPU */
 	SETTINGS_DAEMON_CONNECTIONS,	/* clients of the API; 0: the most there can be */
 	SETTINGS_POOL_SIZE,		/* machines that wait, restored */
 	SETTINGS_POOL_TEMPLATE,		/* of what; empty: the default */

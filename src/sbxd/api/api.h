@@ -21,6 +21,8 @@ extern const struct conn_ops api_conn_ops;
 void api_watch_changed(struct sbxd *d, const char *id);
 /* A client connects to a published port of a suspended sandbox. */
 void api_wake(struct sbxd *d, const char *id);
+/* For struct starts: a start that has waited begins. */
+int api_begin(struct sbxd *d, const char *id, enum spec_accel wish, bool cold, struct err *err);
 void api_on_done(
 	struct sbxd *d, const struct keeper *k, uint32_t ask, const struct keeper_done *done);
 int api_on_stats(struct sbxd *d, const struct keeper *k, uint32_t ask,

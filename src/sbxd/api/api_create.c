@@ -300,6 +300,12 @@ static void wait_created(struct sbxd *d, struct conn *c, bool late)
 	int r;
 
 	memcpy(id, c->wait_id, sizeof(id));
+	if (starts_place(d->starts, id)) { /* the time counts from the real start */
+		c->later.number = clock_mono_ms() + START_MS;
+		if (late)
+			conn_wait(d, c, wait_created, id, LOOK_MS);
+		return;
+	}
 	if (!is_late && (strcmp(status, "starting") == 0 || strcmp(status, "stopping") == 0)) {
 		if (late) {
 			keeper_freshen(k);

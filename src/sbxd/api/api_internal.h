@@ -41,8 +41,11 @@ int api_check_free(
 	struct sbxd *d, const char *name, const char *own_id, struct err *err) MUST_CHECK;
 /* Removes a sandbox with its rules; its keeper and its files follow. */
 int api_remove(struct sbxd *d, const struct spec *spec, struct err *err) MUST_CHECK;
-/* api_run.c. Starts a keeper for a sandbox without one; spec gets the decisions of the start. */
+/* api_run.c. Starts a keeper for a sandbox without one, or lets the start wait (starts.h). _now:
+ * does not wait; spec gets the decisions of the start. */
 int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
+	struct err *err) MUST_CHECK;
+int api_launch_now(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold,
 	struct err *err) MUST_CHECK;
 
 /* api_template.c. Completes an interrupted rewind: disks between two states must not be used. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include "src/sbxd/disk/disk.h"
 #include "src/sbxd/keepers/keepers.h"
@@ -43,12 +44,15 @@ static void add_running(json_t *o, const struct keeper *k)
 		json_object_set_new(o, "accel", api_text(k->state.accel));
 }
 
-static void add_stopped(json_t *o, const struct store_row *row)
+static void add_stopped(json_t *o, const struct store_row *row, size_t place)
 {
 	static const char *const zero[] = {"progress", "sessions", "boot_ms", "keeper_pid",
 		"qemu_pid", "net_sent", "net_received"};
 
-	json_object_set_new(o, "detail", api_text(row->last_error));
+	char waits[64];
+
+	(void)snprintf(waits, sizeof(waits), "waiting to start, %zu before it", place - 1);
+	json_object_set_new(o, "detail", api_text(place ? waits : row->last_error));
 	json_object_set_new(o, "start", json_string(""));
 	json_object_set_new(o, "cold_why", json_string(""));
 	for (size_t i = 0; i < ARRAY_LEN(zero); i++)
@@ -111,16 +115,21 @@ json_t *api_object(struct sbxd *d, const struct store_row *row)
 	const struct keeper *k = keeper_find(d, row->spec.id);
 	json_t *o = spec_to_json(&row->spec);
 
-	bool is_kept = !k && kept_is_there(row->spec.id);
+	size_t place = k ? 0 : starts_place(d->starts, row->spec.id);
+	bool is_kept = !k && !place && kept_is_there(row->spec.id);
 
-	json_object_set_new(o, "status", json_string(is_kept ? "suspended" : keeper_status(k)));
+	json_object_set_new(o, "status",
+		json_string(place     ? "starting"
+			    : is_kept ? "suspended"
+				      : keeper_status(k)));
+	json_object_set_new(o, "start_queue", json_number(place));
 	if (is_kept)
 		kept_describe(o, row->spec.id);
 	add_times(o, row, k);
 	if (k)
 		add_running(o, k);
 	else
-		add_stopped(o, row);
+		add_stopped(o, row, place);
 	json_object_set_new(o, "ports", api_ports_to_json(d, row));
 	json_object_set_new(o, "guard", json_string(spec_guard_name(row->spec.guard)));
 	json_object_set_new(o, "guard_changed",

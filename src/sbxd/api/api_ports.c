@@ -341,7 +341,7 @@ void api_wake(struct sbxd *d, const char *id)
 	int r = store_get(d->store, id, &row, &err);
 
 	if (r == 0)
-		r = api_launch(d, &row.spec, SPEC_ACCEL_AUTO, false, &err);
+		r = api_launch_now(d, &row.spec, SPEC_ACCEL_AUTO, false, &err);
 	if (r < 0)
 		log_error("connections to published ports of %s are closed: %s", id,
 			err_text(&err, r));

@@ -35,7 +35,8 @@ static int choose_accel(enum spec_accel wish, struct spec *spec, struct err *err
 	return spec_accel_parse(settings_get(&set, SETTINGS_VM_ACCEL), &spec->accel);
 }
 
-int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
+int api_launch_now(
+	struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
 {
 	int r;
 
@@ -56,6 +57,28 @@ int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool col
 	return 0;
 }
 
+int api_begin(struct sbxd *d, const char *id, enum spec_accel wish, bool cold, struct err *err)
+{
+	AUTO_ROW struct store_row row = {0};
+	int r = store_get(d->store, id, &row, err);
+
+	return r < 0 ? r : api_launch_now(d, &row.spec, wish, cold, err);
+}
+
+/* A VM of the pool is ready: its sandbox does not wait. */
+int api_launch(struct sbxd *d, struct spec *spec, enum spec_accel wish, bool cold, struct err *err)
+{
+	int r;
+
+	if ((!cold && pool_has(d, spec->id)) || !starts_must_wait(d))
+		return api_launch_now(d, spec, wish, cold, err);
+	r = starts_add(d, spec->id, wish, cold, err);
+	if (r < 0)
+		return err_wrap(err, r == -EBUSY ? r : -EIO, "cannot start %s", spec->name);
+	api_watch_changed(d, spec->id);
+	return 0;
+}
+
 void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -69,6 +92,10 @@ void api_start(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	if (!api_find(d, c, req->ref, &row))
 		return;
+	if (starts_place(d->starts, row.spec.id)) {
+		api_reply_row(d, c, 202, &row);
+		return;
+	}
 	status = keeper_status(keeper_find(d, row.spec.id));
 	if (strcmp(status, "stopped") != 0) {
 		if (strcmp(status, "stopping") == 0)
@@ -236,6 +263,17 @@ static void suspend_idle(
 		shut_down(d, c, k, ms);
 }
 
+/* Its start waited and was removed: except after a plain stop it is as it was before the start. */
+static void stop_waiting(struct sbxd *d, struct conn *c, const char *id, enum stop_kind kind)
+{
+	if (kind == STOP_SHUT_DOWN)
+		kept_remove(id);
+	wakes_look(d, id);
+	api_reply_ref(d, c, 200, id);
+	api_watch_changed(d, id);
+	conns_wake(d, id);
+}
+
 void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 {
 	AUTO_ROW struct store_row row = {0};
@@ -249,6 +287,10 @@ void api_stop(struct sbxd *d, struct conn *c, const struct api_request *req)
 		return;
 	if (!api_find(d, c, req->ref, &row))
 		return;
+	if (starts_drop(d, row.spec.id)) {
+		stop_waiting(d, c, row.spec.id, kind);
+		return;
+	}
 	k = keeper_find(d, row.spec.id);
 	if (kind == STOP_SUSPEND) {
 		suspend_sandbox(d, c, &row);

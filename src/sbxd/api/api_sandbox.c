@@ -85,8 +85,9 @@ static void wait_get(struct sbxd *d, struct conn *c, bool late)
 	/* Checked by api_route before. */
 	if (wait && str_to_u64(wait, 0, API_MAX_WAIT_MS, &wait_ms) < 0)
 		wait_ms = 0;
-	if (!late && k && (keeper_is_pending(k) || (wait_ms && is_moving(k))) &&
-		now < c->deadline_ms)
+	if (!late && now < c->deadline_ms &&
+		((k && keeper_is_pending(k)) ||
+			(wait_ms && (is_moving(k) || starts_place(d->starts, c->wait_id)))))
 		return;
 	api_reply_ref(d, c, 200, c->wait_id);
 }
@@ -319,8 +320,10 @@ static int remove_row(struct sbxd *d, const struct spec *spec, struct err *err)
 int api_remove(struct sbxd *d, const struct spec *spec, struct err *err)
 {
 	struct keeper *k = keeper_find(d, spec->id);
-	int r = remove_row(d, spec, err);
+	int r;
 
+	(void)starts_drop(d, spec->id);
+	r = remove_row(d, spec, err);
 	if (r < 0)
 		return r;
 	api_watch_removed(d, spec);

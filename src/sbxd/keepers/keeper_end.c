@@ -103,5 +103,6 @@ void keeper_gone(struct sbxd *d, struct keeper *k)
 	if (!removing)
 		d->keepers->ops->on_change(d, id);
 	conns_wake(d, id);
+	starts_look(d);
 	keep_look(d);
 }

@@ -102,7 +102,7 @@ struct keeper *keeper_new(struct sbxd *d, const char *id)
 int keeper_check_room(struct sbxd *d, struct err *err)
 {
 	AUTO_SETTINGS struct settings set = {0};
-	size_t n = 0, max;
+	size_t n = d->starts->n, max;
 
 	if (settings_load(&set, err) < 0)
 		return -EINVAL;
@@ -113,7 +113,7 @@ int keeper_check_room(struct sbxd *d, struct err *err)
 	if (n < max)
 		return 0;
 	return err_set(err, -EBUSY,
-		"%zu VMs are running, and daemon.max-sandboxes is %zu: run 'sbx stop SANDBOX', or "
+		"%zu VMs are running or waiting to start, and daemon.max-sandboxes is %zu: run 'sbx stop SANDBOX', or "
 		"'sbx settings set daemon.max-sandboxes %zu'",
 		n, max, MIN(2 * max, (size_t)KEEPER_MAX));
 }

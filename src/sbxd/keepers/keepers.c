@@ -62,6 +62,7 @@ static int take_state(struct sbxd *d, struct keeper *k, const struct ipc_msg *ms
 		autosave_look(d, k->id);
 		d->keepers->ops->on_change(d, k->id);
 		conns_wake(d, k->id);
+		starts_look(d);
 	}
 	return 0;
 }

@@ -6,8 +6,7 @@
  *          (keeper_adopt.c), and freed when its process has exited. Only the exit makes a sandbox
  *          stopped, not a message. Requests never block. A keeper that has not responded for
  *          KEEPER_PATIENCE_MS is silent, and its sandbox unresponsive. A stop has a time limit
- *          after which the process is killed (keeper_kill.c). Responses and changes are reported
- *          through struct keeper_ops.
+ *          after which the process is killed (keeper_kill.c). Callbacks: struct keeper_ops.
  * Trust    Keepers run as the same user but may be compromised: the sender of an invalid message is
  *          killed.
  * Owns     The channel and the pidfds. Keepers keep running when sbxd exits.
@@ -22,6 +21,7 @@
 #include "ports.h"
 #include "reload.h"
 #include "runs.h"
+#include "starts.h"
 #include "wake.h"
 
 #define KEEPER_PATIENCE_MS clock_limit_ms(300) /* from ping to silent */

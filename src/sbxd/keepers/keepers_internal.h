@@ -74,7 +74,7 @@ int keeper_find_holder(const char *id, pid_t *ret_pid) MUST_CHECK;
 struct keeper *keeper_find_any(struct sbxd *d, const char *id);
 /* Returns a free slot, stored under id; NULL if the table is full. */
 struct keeper *keeper_new(struct sbxd *d, const char *id);
-/* -EBUSY if as many VMs run as the setting daemon.max-sandboxes permits. */
+/* -EBUSY if as many VMs run or wait to start as the setting daemon.max-sandboxes permits. */
 int keeper_check_room(struct sbxd *d, struct err *err) MUST_CHECK;
 void keeper_free(struct sbxd *d, struct keeper *k);
 void keeper_close_channel(struct sbxd *d, struct keeper *k);

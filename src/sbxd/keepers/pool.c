@@ -363,6 +363,13 @@ static int claim_machine(struct sbxd *d, struct keeper *k, const struct spec *sp
 	return 0;
 }
 
+bool pool_has(struct sbxd *d, const char *id)
+{
+	const struct keeper *k = keeper_find_any(d, id);
+
+	return k && keeper_is_pooled(k);
+}
+
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold)
 {
 	struct keeper *k = keeper_find_any(d, spec->id);

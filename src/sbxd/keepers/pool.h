@@ -79,6 +79,8 @@ void pool_count(struct sbxd *d, unsigned *ret_ready, unsigned *ret_size);
  * registry. */
 void pool_offer(struct sbxd *d, struct spec *spec);
 void pool_take(struct sbxd *d, const char *id);
+/* Returns true if a VM waits for the sandbox. */
+bool pool_has(struct sbxd *d, const char *id);
 /* Returns true if a VM was waiting for the sandbox and continues. False: start the sandbox; the
  * waiting VM was removed. */
 bool pool_claim(struct sbxd *d, const struct spec *spec, bool cold);

@@ -74,6 +74,7 @@ struct sbxd {
 	struct keepers *keepers;
 	struct pool *pool;
 	struct wakes *wakes;
+	struct starts *starts;
 	struct vault_link *vault;
 	struct notifier *notifier;
 };
