@@ -9,8 +9,7 @@ import traceback
 
 from sbx_client import Client, SbxError, StreamError
 
-NAMES = {"setPreset": "set_preset", "addRule": "add_rule", "removeRule": "remove_rule",
-         "readFile": "read_file", "writeFile": "write_file"}
+NAMES = {"setPreset": "set_preset", "removeRule": "remove_rule"}
 
 
 class Runner:
@@ -46,7 +45,10 @@ class Runner:
         if op == "remove":
             return self.client.remove(*args, force=step.get("force", False))
         if op == "stop":
-            return self.client.stop(*args, timeout_ms=step.get("timeout"))
+            return self.client.stop(*args, timeout_ms=step.get("timeout"),
+                                    suspend=step.get("suspend", False))
+        if op == "addRule":
+            return self.client.add_rule(*args, **step.get("fields", {}))
         if op == "run":
             r = self.client.run(*args, input=self.value(step.get("input", "")).encode(), **options)
             return {"status": r.status, "stdout": r.stdout.decode(), "stderr": r.stderr.decode()}
@@ -64,8 +66,8 @@ class Runner:
                     process.write(args[0].encode())
                 elif what == "closeStdin":
                     process.close_stdin()
-                elif what == "signal":
-                    process.signal(args[0])
+                elif what in ("signal", "resize"):
+                    getattr(process, what)(*args)
                 elif what == "read":
                     while seen[args[0]] != args[1].encode():
                         stream, data = next(output)
@@ -114,7 +116,7 @@ class Runner:
             self.expect(re.search(step["matches"], got), got)
         if "keep" in step:
             for key in step["keep"].split("."):
-                got = got[key]
+                got = got[int(key) if isinstance(got, list) else key]
             self.kept = got
         return None
 

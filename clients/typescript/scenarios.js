@@ -37,7 +37,9 @@ async function call(step) {
     case "remove":
       return client.remove(args[0], { force: step.force });
     case "stop":
-      return client.stop(args[0], { timeoutMs: step.timeout });
+      return client.stop(args[0], { timeoutMs: step.timeout, suspend: step.suspend });
+    case "addRule":
+      return client.addRule(...args, step.fields);
     case "run": {
       if (step.input !== undefined) options.input = value(step.input);
       const { status, stdout, stderr } = await client.run(args[0], args[1], options);
@@ -90,7 +92,7 @@ function isExpected(step, error) {
     return error instanceof SbxError &&
            Object.entries(step.error).every(([k, x]) => error[k] === x);
   if (step.streamError)
-    return error instanceof StreamError && error.status === step.streamError.status;
+    return error instanceof StreamError && (error.status ?? null) === step.streamError.status;
   return step.fails !== undefined && error.message.includes(step.fails);
 }
 

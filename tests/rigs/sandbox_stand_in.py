@@ -238,6 +238,7 @@ class Keeper:
         self.listener.bind(path)
         self.listener.listen(4)
         self.holds = json.loads(self.env.get("HOLDS", "[]"))
+        self.sessions = json.loads(self.env.get("SESSIONS", "[]"))
         self.qemu_pid = 0
         self.cold_why = "the snapshot is corrupt" if os.path.exists(self.sandbox
                                                                     + "/suspend") else ""
@@ -254,8 +255,8 @@ class Keeper:
 
     def state(self, phase, progress=0, why="", ident=0):
         self.say(STATE, ident,
-                 struct.pack("<BBIIIB", phase, progress, 0, 7, self.qemu_pid,
-                             0) + text("tcg") + text(why)
+                 struct.pack("<BBIIIB", phase, progress, len(self.sessions), 7,
+                             self.qemu_pid, 0) + text("tcg") + text(why)
                  + struct.pack("<BBB", 0, 0,
                                os.path.exists(os.path.join(self.sandbox, "paused")))
                  + text(self.cold_why) + struct.pack("<QQ", *self.net()))
@@ -390,7 +391,7 @@ class Keeper:
                     f.write(Reader(data[12:]).str().decode() + "\n")
                 self.say(DONE, ident, struct.pack("<I", 0) + text(""))
             elif kind == STATS:
-                kept = json.loads(self.env.get("SESSIONS", "[]"))
+                kept = self.sessions
                 self.say(STATS_IS, ident, bytes(68) + struct.pack("<H", len(kept)) + b"".join(
                     text(name) + struct.pack("<BB", flags, value) for name, flags, value in kept))
             elif kind == ANSWER:
