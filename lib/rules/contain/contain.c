@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "lib/base/mem.h"
+#include "lib/rules/policy/table.h"
 
 /* ---- one decision ---- */
 
@@ -113,19 +114,40 @@ static enum contain_result check_view(struct contain *c)
 	return unproven ? CONTAIN_UNPROVEN : CONTAIN_YES;
 }
 
-static enum contain_result check_at(const struct rules *inner, const struct rules *outer,
-	const char *sandbox, uint64_t now_ms, struct contain_witness *ret)
+struct policy *contain_compile(
+	const struct rules *rules, const struct contain_limit *limit, const char *sandbox)
 {
-	size_t n = inner->n_resources + outer->n_resources;
+	struct policy *p = policy_new(rules, sandbox);
+
+	if (limit)
+		policy_limit(p, limit->rules, limit->fault);
+	return p;
+}
+
+/* The rules that decide about both policies. */
+struct sides {
+	const struct rules *inner, *outer;
+	const struct contain_limit *limit;
+};
+
+static enum contain_result check_at(
+	const struct sides *s, const char *sandbox, uint64_t now_ms, struct contain_witness *ret)
+{
+	const struct rules *inner = s->inner, *outer = s->outer;
+	size_t n = inner->n_resources + outer->n_resources +
+		   (s->limit ? s->limit->rules->n_resources : 0);
 	AUTO_FREE struct contain_row *row = xcalloc(n + 1, sizeof(*row));
 	AUTO_FREE uint16_t *port = xcalloc(n * 4 * NETRULE_MAX_PORTS + 1, sizeof(*port));
-	struct policy *a = policy_new(inner, sandbox), *b = policy_new(outer, sandbox);
+	struct policy *a = contain_compile(inner, s->limit, sandbox),
+		      *b = contain_compile(outer, s->limit, sandbox);
 	struct contain c = {
 		.row = row, .port = port, .inner = a, .outer = b, .now_ms = now_ms, .ret = ret};
 	enum contain_result result = CONTAIN_UNPROVEN;
 
 	add_rules(&c, inner, sandbox, true);
 	add_rules(&c, outer, sandbox, false);
+	if (s->limit)
+		add_rules(&c, s->limit->rules, sandbox, false);
 	keep_different_ports(&c);
 	ret->why = "a policy cannot be compiled";
 	if (!policy_fault(a) && !policy_fault(b))
@@ -205,13 +227,12 @@ static bool has_all_requests(const struct rules *a, const struct rules *b)
 	return true;
 }
 
-static enum contain_result check_views(const struct views *v, const struct rules *inner,
-	const struct rules *outer, struct contain_witness *ret)
+static enum contain_result check_views(
+	const struct views *v, const struct sides *s, struct contain_witness *ret)
 {
 	for (size_t i = 0; i < v->n_sandboxes; i++)
 		for (size_t k = 0; k < v->n_moments; k++) {
-			enum contain_result r =
-				check_at(inner, outer, v->sandbox[i], v->at_ms[k], ret);
+			enum contain_result r = check_at(s, v->sandbox[i], v->at_ms[k], ret);
 
 			if (r != CONTAIN_YES)
 				return r;
@@ -222,15 +243,26 @@ static enum contain_result check_views(const struct views *v, const struct rules
 enum contain_result contain_check(const struct rules *inner, const struct rules *outer,
 	uint64_t now_ms, struct contain_witness *ret)
 {
+	return contain_check_limited(inner, outer, NULL, now_ms, ret);
+}
+
+enum contain_result contain_check_limited(const struct rules *inner, const struct rules *outer,
+	const struct contain_limit *limit, uint64_t now_ms, struct contain_witness *ret)
+{
+	struct sides s = {inner, outer, limit};
 	struct views v = {.n_sandboxes = 1, .sandbox = {""}, .n_moments = 1, .at_ms = {now_ms}};
 
 	*ret = (struct contain_witness){.why = "rules about requests differ"};
+	if (limit && limit->fault)
+		return CONTAIN_YES; /* both deny everything */
 	add_views(&v, inner, now_ms);
 	add_views(&v, outer, now_ms);
+	if (limit)
+		add_views(&v, limit->rules, now_ms);
 	if (!has_all_requests(inner, outer) || !has_all_requests(outer, inner))
 		return CONTAIN_UNPROVEN;
 	ret->why = "the policies have rules for too many sandboxes and moments";
 	if (v.is_full || v.n_sandboxes * v.n_moments > CONTAIN_MAX_VIEWS)
 		return CONTAIN_UNPROVEN;
-	return check_views(&v, inner, outer, ret);
+	return check_views(&v, &s, ret);
 }

@@ -32,6 +32,18 @@ struct contain_witness {
 	const char *why; /* CONTAIN_UNPROVEN: a sentence */
 };
 
-/* Whether `outer` allows everything that `inner` allows, from now_ms on. */
+/* The managed policy, which limits all policies (policy_limit); NULL in its place: none. */
+struct contain_limit {
+	const struct rules *rules; /* empty if it is faulty */
+	const char *fault; /* why it cannot be used, so that everything is denied; NULL: it can */
+};
+
+/* Whether `outer` allows everything that `inner` allows, from now_ms on. _limited: each of them
+ * together with the managed policy. */
 enum contain_result contain_check(const struct rules *inner, const struct rules *outer,
 	uint64_t now_ms, struct contain_witness *ret);
+enum contain_result contain_check_limited(const struct rules *inner, const struct rules *outer,
+	const struct contain_limit *limit, uint64_t now_ms, struct contain_witness *ret);
+/* As policy_new, with the managed policy. */
+struct policy *contain_compile(
+	const struct rules *rules, const struct contain_limit *limit, const char *sandbox);

@@ -18,7 +18,7 @@ const struct policy *policies_find(struct policies *all, struct slice sandbox)
 	}
 	row = &all->row[all->n++];
 	row->sandbox = xstrndup(sandbox.p ? (const char *)sandbox.p : "", sandbox.n);
-	row->policy = policy_new(all->rules, row->sandbox);
+	row->policy = contain_compile(all->rules, all->limit, row->sandbox);
 	return row->policy;
 }
 

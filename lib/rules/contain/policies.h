@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "lib/rules/policy/policy.h"
+#include "contain.h"
 
 struct policies_row {
 	char *sandbox;
@@ -19,6 +19,7 @@ struct policies_row {
 
 struct policies {
 	const struct rules *rules;
+	const struct contain_limit *limit; /* NULL: none */
 	struct policies_row *row;
 	size_t n, room, last;
 };

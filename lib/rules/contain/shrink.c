@@ -18,13 +18,14 @@ struct shrink {
 	size_t n, room;
 };
 
-struct shrink *shrink_new(const struct rules *old, uint64_t now_ms)
+struct shrink *shrink_new(
+	const struct rules *old, const struct contain_limit *limit, uint64_t now_ms)
 {
 	struct shrink *s = xcalloc(1, sizeof(*s));
 
 	*s = (struct shrink){.old = old,
 		.now_ms = now_ms,
-		.policies = {.rules = old},
+		.policies = {.rules = old, .limit = limit},
 		.v = xcalloc(1, sizeof(*s->v)),
 		.room = 1};
 	return s;
@@ -116,30 +117,40 @@ int shrink_add(struct shrink *s, struct slice sandbox, const struct host *host, 
 
 /* ---- names that were resolved only ---- */
 
+static bool find_port_of(const struct shrink *s, const struct rules *rules, const struct host *host,
+	struct shrink_target *t)
+{
+	const struct policies_row *row = &s->policies.row[t->sandbox];
+	struct netrule_ports range[NETRULE_MAX_PORTS];
+
+	for (size_t i = 0; i < rules->n; i++)
+		for (size_t k = 0; k < rules->rule[i].n_net; k++) {
+			size_t n = rule_get_ports(&rules->rule[i], &rules->rule[i].net[k], range);
+
+			for (size_t j = 0; j < 2 * n; j++) {
+				t->port = j % 2 ? (uint16_t)(range[j / 2].hi + 1) : range[j / 2].lo;
+				if (t->port &&
+					decide_target(s, row->policy, host, t->port, &t->rule))
+					return true;
+			}
+		}
+	return false;
+}
+
 /* A port on which a rule allows the name. The lowest one begins a range or follows a denied one. */
 static bool find_port(struct shrink *s, struct shrink_target *t)
 {
 	const struct policies_row *row = &s->policies.row[t->sandbox];
-	struct netrule_ports range[NETRULE_MAX_PORTS];
+	const struct contain_limit *limit = s->policies.limit;
 	struct host host;
 
 	if (host_from_wire(slice_from_str(t->host), &host, NULL) < 0)
 		return false;
 	t->port = 443;
-	if (decide_target(s, row->policy, &host, t->port, &t->rule))
+	if (decide_target(s, row->policy, &host, t->port, &t->rule) ||
+		find_port_of(s, s->old, &host, t))
 		return true;
-	for (size_t i = 0; i < s->old->n; i++)
-		for (size_t k = 0; k < s->old->rule[i].n_net; k++) {
-			size_t n = rule_get_ports(&s->old->rule[i], &s->old->rule[i].net[k], range);
-
-			for (size_t j = 0; j < 2 * n; j++) {
-				t->port = j % 2 ? (uint16_t)(range[j / 2].hi + 1) : range[j / 2].lo;
-				if (t->port &&
-					decide_target(s, row->policy, &host, t->port, &t->rule))
-					return true;
-			}
-		}
-	return false;
+	return limit && find_port_of(s, limit->rules, &host, t);
 }
 
 /* A name without a port needs one of its own only if no connection to it was recorded. */
@@ -209,8 +220,10 @@ int shrink_rules(struct shrink *s, struct rules *ret, struct err *err)
 enum contain_result shrink_check(
 	struct shrink *s, const struct rules *new, struct contain_witness *ret)
 {
+	/* Without the managed policy: what holds then holds with it too. */
 	enum contain_result result = contain_check(new, s->old, s->now_ms, ret);
-	CLEANUP(policies_done) struct policies after = {.rules = new};
+	CLEANUP(policies_done)
+	struct policies after = {.rules = new, .limit = s->policies.limit};
 
 	for (size_t i = 0; result == CONTAIN_YES && i < s->n; i++) {
 		const char *sandbox = s->policies.row[s->v[i].sandbox].sandbox;

@@ -6,8 +6,8 @@
  *          allows it. shrink_rules makes a copy of the rules in which each allow rule about hosts
  *          has only these targets: SHRINK_SIBLINGS or more names below one domain become
  *          `*.DOMAIN`, if the rule allows that, all others are literal. A rule without a target is
- *          left out. shrink_check proves that the copy allows no more (contain.h) and that it
- *          allows every noted target.
+ *          left out. shrink_check proves that the copy allows no more (contain.h), with and without
+ *          the managed policy, and that both together allow every noted target.
  * Trust    Rules of the same user; hosts of guests, canonical (host.h). No I/O.
  * Owns     The noted targets; the rules are the caller's and must live longer.
  * Limits   SHRINK_MAX_TARGETS different targets of all rules.
@@ -24,7 +24,9 @@
 
 struct shrink;
 
-struct shrink *shrink_new(const struct rules *old, uint64_t now_ms);
+/* With the managed policy, which requests need as well and which stays as it is; NULL: none. */
+struct shrink *shrink_new(
+	const struct rules *old, const struct contain_limit *limit, uint64_t now_ms);
 void shrink_free(struct shrink *s);
 /* A request that was allowed; port 0: a name that was resolved only. -EACCES: it is denied by the
  * rules of today. -E2BIG: too many different targets. */

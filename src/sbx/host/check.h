@@ -5,7 +5,7 @@
  * How      Each function fills a struct check: pass, warn, fail or skip, the result and, except for
  *          pass, the command to run. No check takes longer than CHECK_WAIT_MS.
  * Trust    Reads the host as the user; changes nothing.
- * See      check_host.c, check_own.c, check_memory.c, cmd_diagnose.c
+ * See      check_host.c, check_own.c, check_memory.c, check_policy.c, cmd_diagnose.c
  */
 #pragma once
 
@@ -29,8 +29,8 @@ struct check_row {
 	void (*fn)(struct check *c);
 };
 
-/* Both end with a row without a name. */
-extern const struct check_row check_host_rows[], check_own_rows[];
+/* Each ends with a row without a name. */
+extern const struct check_row check_host_rows[], check_own_rows[], check_policy_rows[];
 
 void check_set(struct check *c, enum check_status status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void check_detail(struct check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

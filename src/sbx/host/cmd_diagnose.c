@@ -147,6 +147,7 @@ static int run_diagnose(struct opts *o)
 	else if (form == FORM_ISSUE)
 		issue_begin(&names);
 	run_rows(check_own_rows, form, list, count);
+	run_rows(check_policy_rows, form, list, count);
 	run_rows(check_host_rows, form, list, count);
 	if (form == FORM_JSON) {
 		whole = json_pack("{s:s, s:O, s:{s:i, s:i, s:i, s:i}}", "version", "1.0", "checks",

@@ -7,7 +7,7 @@
 #include "lib/client/api/api.h"
 #include "lib/client/api/policy_file.h"
 #include "lib/client/cli/when.h"
-#include "lib/rules/contain/contain.h"
+#include "ceiling.h"
 #include "policy_verbs.h"
 
 const struct opt_def policy_diff_opts[] = {
@@ -103,6 +103,8 @@ int policy_diff_run(struct opts *o)
 	const char *old_path = o->args.n == 2 ? o->args.v[0] : NULL,
 		   *new_path = o->args.v[o->args.n - 1];
 	AUTO_RULES struct rules old = {0}, new = {0};
+	AUTO_CEILING struct ceiling ceiling = {0};
+	const struct contain_limit *limit;
 	uint64_t now_ms = clock_wall_ms();
 	struct side sides[] = {{.name = new_path, .other = old_path ? old_path : "the policy"},
 		{.name = old_path ? old_path : "the policy", .other = new_path}};
@@ -113,8 +115,9 @@ int policy_diff_run(struct opts *o)
 		r = load_policy(new_path, &new, &p);
 	if (r < 0)
 		return ui_problem(&p, r);
-	sides[0].result = contain_check(&new, &old, now_ms, &sides[0].w);
-	sides[1].result = contain_check(&old, &new, now_ms, &sides[1].w);
+	limit = ceiling_load(&ceiling);
+	sides[0].result = contain_check_limited(&new, &old, limit, now_ms, &sides[0].w);
+	sides[1].result = contain_check_limited(&old, &new, limit, now_ms, &sides[1].w);
 	print_sides(sides, now_ms, opts_has(o, "json"));
 	return sides[0].result == CONTAIN_YES ? EXIT_OK : EXIT_FAILED;
 }

@@ -15,11 +15,13 @@
 #include "lib/rules/audit/audit_view.h"
 #include "lib/rules/contain/policies.h"
 #include "src/sbx/audit/audit.h"
+#include "ceiling.h"
 #include "policy_verbs.h"
 
 #define MAX_ROWS 100000 /* of different changes that are shown separately */
 #define MAX_CELL 320
 #define NO_RULE "no applicable policies for op("
+#define BY_MANAGED "denied by " MANAGED_FILE ": "
 
 const struct opt_def policy_replay_opts[] = {
 	{0, "since", "TIME", "only decisions since TIME: 24h, 7d, 2026-01-31T12:00:00Z"},
@@ -37,6 +39,7 @@ static const char *const titles[CHANGES] = {
 
 struct replay {
 	struct rules rules;
+	struct ceiling ceiling;
 	struct policies policies;
 	uint64_t since_ms, now_ms;
 	uint64_t n_same, n_other, n_changed[CHANGES];
@@ -49,6 +52,7 @@ static void replay_done(struct replay *rp)
 	for (enum change i = 0; i < CHANGES; i++)
 		audit_view_free(rp->view[i]);
 	rules_done(&rp->rules);
+	ceiling_done(&rp->ceiling);
 }
 
 /* ---- deciding again ---- */
@@ -69,16 +73,25 @@ static bool is_about_request(const struct audit_event *ev)
 	return effect_parse(slice_of(at, rest.n - (size_t)(at - rest.p)), &copy, NULL) == 0;
 }
 
+static bool starts_with(struct slice s, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return s.n >= n && memcmp(s.p, prefix, n) == 0;
+}
+
 /* Denied for another reason than the network rules: none of a file would have changed it. */
 static bool was_decided_by_rules(const struct audit_event *ev)
 {
-	size_t n = strlen(NO_RULE);
+	struct slice why = ev->reason;
 
 	if (ev->decision == AUDIT_ALLOW)
 		return true;
-	if (ev->rule.n)
+	if (ev->rule.n || ev->from.n)
 		return !is_about_request(ev);
-	return ev->reason.n >= n && memcmp(ev->reason.p, NO_RULE, n) == 0;
+	if (starts_with(why, BY_MANAGED))
+		why = slice_of(why.p + strlen(BY_MANAGED), why.n - strlen(BY_MANAGED));
+	return starts_with(why, NO_RULE);
 }
 
 static bool is_network(const struct audit_record *rec)
@@ -208,12 +221,19 @@ static int load_rules(const char *path, struct rules *ret, struct problem *p)
 	return r < 0 ? r : rules_decode(slice_of(text, n), path, ret, &p->err);
 }
 
-static void note_requests(const struct rules *rules)
+static size_t count_requests(const struct rules *rules)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < rules->n; i++)
 		n += rules->rule[i].kind != RULE_NETWORK;
+	return n;
+}
+
+static void note_requests(const struct rules *rules, const struct rules *managed)
+{
+	size_t n = count_requests(rules) + count_requests(managed);
+
 	if (n)
 		ui_note("%zu rules about requests are not replayed: the log has hosts and ports",
 			n);
@@ -233,7 +253,8 @@ static int run_replay(struct opts *o, struct replay *rp, struct problem *p)
 	if (r < 0)
 		return r;
 	rp->policies.rules = &rp->rules;
-	note_requests(&rp->rules);
+	rp->policies.limit = ceiling_load(&rp->ceiling);
+	note_requests(&rp->rules, &rp->ceiling.managed.rules);
 	return audit_logs_read(l, replay_record, rp, p);
 }
 

@@ -14,6 +14,7 @@
 #include "lib/client/api/policy_file.h"
 #include "lib/client/cli/when.h"
 #include "lib/rules/contain/shrink.h"
+#include "ceiling.h"
 #include "policy_verbs.h"
 #include "src/sbx/audit/audit.h"
 
@@ -26,6 +27,7 @@ const struct opt_def policy_shrink_opts[] = {
 
 struct job {
 	struct rules old, new;
+	struct ceiling ceiling;
 	struct shrink *shrink;
 	uint64_t since_ms, now_ms;
 	uint64_t n_allowed, n_denied; /* recorded requests, as the policy decides them now */
@@ -40,6 +42,7 @@ struct lines {
 static void job_done(struct job *j)
 {
 	shrink_free(j->shrink);
+	ceiling_done(&j->ceiling);
 	rules_done(&j->old);
 	rules_done(&j->new);
 }
@@ -90,7 +93,7 @@ static int read_log(struct opts *o, struct job *j, struct problem *p)
 		r = audit_logs_open(NULL, 0, &l, p);
 	if (r < 0)
 		return r;
-	j->shrink = shrink_new(&j->old, j->now_ms);
+	j->shrink = shrink_new(&j->old, ceiling_load(&j->ceiling), j->now_ms);
 	r = audit_logs_read(l, add_record, j, p);
 	if (r == -E2BIG)
 		return err_set(&p->err, r, "the log has more than %u different targets",

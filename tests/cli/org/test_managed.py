@@ -3,12 +3,15 @@
 another user than the one who runs sbx."""
 import json
 import os
+import pathlib
+import socket
 import subprocess
 import time
 
 import pytest
 
 from conftest import PATIENCE, SBX, installation
+from test_audit import Logs
 
 SETUP = """
 mkdir "$0/etc" && mount --rbind /etc "$0/etc" && mount -t tmpfs -o mode=0755 etc /etc || exit 1
@@ -172,3 +175,145 @@ def test_a_change_is_noticed_without_a_command(host):
     while "the managed policy /etc/sbx/policy has 5 rules" not in log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+NO_RULE = "no applicable policies for op(action=net:connect:tcp, resource=net:domain:{}:443), x"
+
+
+def write_log(host):
+    """What was recorded with the user's policy below and CEILING."""
+    (host.inst.root / "state/sbx/policy").write_text(
+        "policy 1\nallow network **.good.example id aaaaaaaaaaaa\n"
+        "allow network evil.example id bbbbbbbbbbbb\nend\n")
+    logs = Logs(host.inst)
+    for name in ("a.good.example", "b.good.example"):
+        logs.allow(name, rule="aaaaaaaaaaaa", where="policy 1")
+    logs.deny("evil.example", rule="evil.example,**.bad.example", where="/etc/sbx/policy:4",
+              reason='denied: rule "/etc/sbx/policy:4" (deny network evil.example,**.bad.example) '
+              "matched op(x)")
+    logs.deny("other.example",
+              reason="denied by /etc/sbx/policy: " + NO_RULE.format("other.example"))
+    logs.finish()
+
+
+def put_user(host, *rules):
+    path = host.inst.work / "new.policy"
+    path.write_text("policy 1\n" + "".join(r + "\n" for r in rules) + "end\n")
+    return path
+
+
+def test_a_replay_decides_with_both(host):
+    host.put(CEILING)
+    write_log(host)
+    new = put_user(host, "allow network **", "deny network b.good.example")
+
+    def replay(*args):
+        p = host.sbx("policy", "replay", new, *args, "--json")
+        found = json.loads(p.stdout)
+        return p, [[e["host"] for e in found[k]] for k in ("newly_allowed", "newly_denied")]
+
+    p, (allowed, denied) = replay("--no-new-allow")
+    assert allowed == ["other.example"], "evil.example stays denied"
+    assert denied == ["b.good.example"]
+    assert p.returncode == 1 and "with the managed policy /etc/sbx/policy" in p.stderr
+    host.do("rm /etc/sbx/policy")
+    p, (allowed, _) = replay()
+    assert sorted(allowed) == ["evil.example", "other.example"] and "managed" not in p.stderr
+    host.put("policy 2\nallow network a.good.example\nend\n")
+    assert replay("--no-new-allow")[1] == [[], ["b.good.example"]]
+    host.put("nothing\n")
+    p, (allowed, denied) = replay()
+    assert allowed == [] and len(denied) == 2
+    assert "the managed policy cannot be used, so everything is denied" in p.stderr
+
+
+def test_a_difference_is_one_with_both(host):
+    host.put(CEILING)
+    old = put_user(host, "allow network good.example").rename(host.inst.work / "old.policy")
+    new = put_user(host, "allow network good.example,evil.example")
+    p = host.sbx("policy", "diff", old, new, check=0)
+    assert p.stdout.startswith(f"{new} allows nothing that {old} denies\n")
+    assert "with the managed policy /etc/sbx/policy" in p.stderr
+    new = put_user(host, "allow network good.example,evil.example,more.example")
+    p = host.sbx("policy", "diff", old, new, check=1)
+    assert p.stdout.startswith(f"{new} allows more.example:80, which {old} denies\n"), p.stdout
+    host.do("rm /etc/sbx/policy")
+    new = put_user(host, "allow network good.example,evil.example")
+    p = host.sbx("policy", "diff", old, new, check=1)
+    assert p.stdout.startswith(f"{new} allows evil.example:80, ")
+
+
+def test_uses_of_managed_rules_are_counted(host):
+    host.put(CEILING)
+    write_log(host)
+
+    def used(*args):
+        rules = json.loads(host.sbx("policy", "used", "--json", *args, check=0).stdout)
+        return {r["id"]: r["count"] for r in rules["rules"]}, rules["removed"]
+
+    assert used() == ({"aaaaaaaaaaaa": 2, "bbbbbbbbbbbb": 0, "managed:3": 2, "managed:4": 1,
+                       "managed:5": 0, "managed:6": 0, "managed:7": 0}, 0)
+    assert list(used("--never")[0]) == ["bbbbbbbbbbbb", "managed:5", "managed:6", "managed:7"]
+    assert "managed:4     deny network evil.example" in host.sbx("policy", "used", check=0).stdout
+    host.put(CEILING.replace("deny network evil.example,**.bad.example  # incident 12\n", ""))
+    assert used()[0]["managed:4"] == 1, "the line has another rule now"
+    host.do("rm /etc/sbx/policy")
+    assert used() == ({"aaaaaaaaaaaa": 2, "bbbbbbbbbbbb": 0}, 1)
+
+
+def test_shrink_needs_both_and_keeps_the_managed_one(host):
+    host.put(CEILING)
+    write_log(host)
+    logs = Logs(host.inst)
+    logs.allow("evil.example", id="0123456789cd", rule="bbbbbbbbbbbb")  # before the managed policy
+    logs.finish()
+    shown = json.loads(host.sbx("policy", "shrink", "--json", check=0).stdout)
+    assert shown == {"removed": ["allow network **.good.example", "allow network evil.example"],
+                     "added": ["allow network a.good.example:443,b.good.example:443"],
+                     "allowed": 2, "denied": 1}
+    p = host.sbx("policy", "shrink", check=0)
+    assert "with the managed policy" in p.stderr and "Proven: " in p.stdout
+    assert "/etc/sbx" not in p.stdout and "**:1-65535" not in p.stdout
+    host.do("rm /etc/sbx/policy")
+    shown = json.loads(host.sbx("policy", "shrink", "--json", check=0).stdout)
+    assert "allow network evil.example:443" in shown["added"]
+
+
+def check_of(host, name):
+    rows = json.loads(host.sbx("diagnose", "--json").stdout)["checks"]
+    return next(r for r in rows if r["name"] == name)
+
+
+def test_diagnose_reports_the_file(host):
+    row = check_of(host, "Managed policy")
+    assert row["status"] == "skip" and "only the policy of each user" in row["message"], row
+    host.put(CEILING)
+    host.do("chmod 644 /etc/sbx/policy")
+    row = check_of(host, "Managed policy")
+    assert row["status"] == "pass" and row["message"] == "5 rules limit all policies", row
+    assert row["detail"] == "/etc/sbx/policy of user 0, mode 0644", row
+    host.do("chmod 666 /etc/sbx/policy")
+    row = check_of(host, "Managed policy")
+    assert row["status"] == "fail", row
+    assert row["message"] == "cannot be used: everything is denied", row
+    assert "writable for others than root" in row["detail"], row
+    assert row["hint"] == "ls -ld /etc/sbx /etc/sbx/policy", row
+
+
+def test_diagnose_reports_desktop_notifications(host):
+    run, program = host.inst.root / "desk", pathlib.Path(host.inst.env["SBX_LIBEXEC"], "sbx-notify")
+    run.mkdir(mode=0o700)
+    assert check_of(host, "Notifications")["message"] == "sbx-notify is not installed"
+    program.symlink_to("/bin/true")
+    host.inst.env["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={run}/bus,guid=0"
+    assert check_of(host, "Notifications")["message"].startswith("no session bus")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(run / "bus"))
+        row = check_of(host, "Notifications")
+        assert row["status"] == "warn", row
+        assert row["message"] == "cannot connect to the session bus", row
+        s.listen(5)
+        row = check_of(host, "Notifications")
+        assert row["status"] == "pass" and "starts when a request waits" in row["detail"], row
+    host.sbx("settings", "set", "ask.notify", "false", check=0)
+    assert check_of(host, "Notifications")["status"] == "skip"

@@ -258,9 +258,31 @@ static void too_many_patterns_are_not_proven(void **state)
 	assert_non_null(strstr(w.why, "too many"));
 }
 
+/* What the managed policy denies is no difference, and what it permits is one. */
+static void both_are_compared_with_the_managed_policy(void **state)
+{
+	AUTO_RULES struct rules a = {0}, b = {0}, managed = {0};
+	struct contain_limit limit = {.rules = &managed};
+	struct contain_witness w;
+
+	read_rules("allow network **.a.example\n", &a);
+	read_rules("allow network b.a.example\n", &b);
+	read_rules("allow network *.a.example:443\ndeny network c.a.example\n", &managed);
+	assert_int_equal(contain_check(&a, &b, NOW, &w), CONTAIN_NO);
+	assert_int_equal(contain_check_limited(&a, &b, &limit, NOW, &w), CONTAIN_NO);
+	assert_string_not_equal(w.host.name, "c.a.example");
+	assert_int_equal(w.port, 443);
+	rules_done(&managed);
+	read_rules("allow network b.a.example:443\n", &managed);
+	assert_int_equal(contain_check_limited(&a, &b, &limit, NOW, &w), CONTAIN_YES);
+	limit.fault = "it is broken";
+	assert_int_equal(contain_check_limited(&a, &b, &limit, NOW, &w), CONTAIN_YES);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_are_compared_with_the_managed_policy),
 		cmocka_unit_test(names_are_compared),
 		cmocka_unit_test(denied_parts_are_left_out),
 		cmocka_unit_test(ports_are_compared),

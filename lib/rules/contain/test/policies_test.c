@@ -48,9 +48,28 @@ static void each_sandbox_has_its_own_policy(void **state)
 	assert_false(allows(&all, ""));
 }
 
+static void the_managed_policy_limits_each_of_them(void **state)
+{
+	AUTO_RULES struct rules rules = {0}, managed = {0};
+	struct contain_limit limit = {.rules = &managed};
+	CLEANUP(policies_done) struct policies all = {.rules = &rules, .limit = &limit};
+	struct err err = {0};
+
+	assert_int_equal(rules_decode(slice_from_str("policy 1\nallow network **\nend\n"), "test",
+				 &rules, &err),
+		0);
+	assert_int_equal(rules_decode(slice_from_str("policy 1\nallow network b.example\nend\n"),
+				 "test", &managed, &err),
+		0);
+	assert_false(allows(&all, "demo"));
+	limit.fault = "it is broken";
+	assert_false(allows(&all, "other"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_managed_policy_limits_each_of_them),
 		cmocka_unit_test(each_sandbox_has_its_own_policy),
 	};
 

@@ -61,7 +61,7 @@ static void becomes(const char *old_lines, const char *targets, const char *new_
 	struct shrink *s;
 
 	read_rules(old_lines, &old);
-	s = shrink_new(&old, NOW);
+	s = shrink_new(&old, NULL, NOW);
 	add_targets(s, targets);
 	assert_int_equal(shrink_rules(s, &new, &err), 0);
 	got = rules_encode(&new, RULE_PRINT_PLAIN);
@@ -144,11 +144,33 @@ static void a_request_that_is_denied_now_is_refused(void **state)
 	struct shrink *s;
 
 	read_rules("allow network a.example for sandbox one\n", &old);
-	s = shrink_new(&old, NOW);
+	s = shrink_new(&old, NULL, NOW);
 	assert_int_equal(add_target(s, "one", "a.example:443"), 0);
 	assert_int_equal(add_target(s, "two", "a.example:443"), -EACCES);
 	assert_int_equal(add_target(s, "one", "a.example:22"), -EACCES);
 	assert_int_equal(add_target(s, "two", "a.example"), -EACCES);
+	shrink_free(s);
+}
+
+/* It stays as it is, and what it denies needs no rule of the user. */
+static void requests_need_the_managed_policy_as_well(void **state)
+{
+	AUTO_RULES struct rules old = {0}, managed = {0}, new = {0};
+	struct contain_limit limit = {.rules = &managed};
+	AUTO_FREE char *got = NULL;
+	struct contain_witness w;
+	struct err err = {0};
+	struct shrink *s;
+
+	read_rules("allow network **.a.example:1-65535\nallow network b.example\n", &old);
+	read_rules("allow network **:1-65535\ndeny network b.example,x.a.example:443\n", &managed);
+	s = shrink_new(&old, &limit, NOW);
+	add_targets(s, "c.a.example:80 x.a.example");
+	assert_int_equal(add_target(s, "demo", "b.example:443"), -EACCES);
+	assert_int_equal(shrink_rules(s, &new, &err), 0);
+	got = rules_encode(&new, RULE_PRINT_PLAIN);
+	assert_string_equal(got, "policy 1\nallow network c.a.example:80,x.a.example:1\n\nend\n");
+	assert_int_equal(shrink_check(s, &new, &w), CONTAIN_YES);
 	shrink_free(s);
 }
 
@@ -161,7 +183,7 @@ static void many_names_become_more_than_one_rule(void **state)
 	char name[64];
 
 	read_rules("allow network *.a.example,**.b.example:443 for sandbox demo\n", &old);
-	s = shrink_new(&old, NOW);
+	s = shrink_new(&old, NULL, NOW);
 	for (unsigned i = 0; i < 700; i++) {
 		(void)snprintf(name, sizeof(name), "x.n%u.b.example:443", i);
 		add_targets(s, name);
@@ -185,7 +207,7 @@ static void the_check_fails_for_other_rules(void **state)
 	read_rules("allow network **.a.example\n", &old);
 	read_rules("allow network b.a.example:443\n", &narrow);
 	read_rules("allow network **.a.example,c.example\n", &wide);
-	s = shrink_new(&old, NOW);
+	s = shrink_new(&old, NULL, NOW);
 	add_targets(s, "b.a.example:443 c.a.example:443");
 	assert_int_equal(shrink_rules(s, &new, &err), 0);
 	assert_int_equal(shrink_check(s, &narrow, &w), CONTAIN_NO);
@@ -209,7 +231,7 @@ static void random_policies_are_proven(void **state)
 
 		for (unsigned long k = 0; k < 1 + i % 5; k++)
 			random_rule(&rs, &old);
-		s = shrink_new(&old, NOW);
+		s = shrink_new(&old, NULL, NOW);
 		for (unsigned k = 0; k < REQUESTS; k++) {
 			const char *sandbox = sandboxes[random_below(&rs, ARRAY_LEN(sandboxes))];
 			struct policy_op op;
@@ -241,6 +263,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_rule_that_is_needed_as_it_is_stays),
 		cmocka_unit_test(a_resolved_name_keeps_one_port),
 		cmocka_unit_test(a_request_that_is_denied_now_is_refused),
+		cmocka_unit_test(requests_need_the_managed_policy_as_well),
 		cmocka_unit_test(many_names_become_more_than_one_rule),
 		cmocka_unit_test(the_check_fails_for_other_rules),
 		cmocka_unit_test(random_policies_are_proven),
