@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the keeper, and what the clerk reports to it. */
-#include "session.h"
+#include "session_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include "lib/base/fs/fd.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
+#include "lib/wire/http/canon/canon_named.h"
 
-void session_init(struct session *s)
+#define MAX_CONFIG (2u << 20)
+
+static void session_init(struct session *s, const struct session_program *program)
 {
-	*s = (struct session){.edge_fd = -1, .line_fd = -1, .given_fd = -1};
+	*s = (struct session){.program = program, .edge_fd = -1, .line_fd = -1, .given_fd = -1};
 	canon_reader_init(&s->edge_frames);
 	canon_reader_init(&s->line_frames);
 	arena_init(&s->arena, HTTP_ARENA_SIZE);
-	gitadvert_init(&s->advert);
 }
 
-void session_done(struct session *s)
+static void session_done(struct session *s)
 {
-	clerk_free(&s->clerk);
+	s->program->close(s);
 	line_close(s);
 	fd_close(&s->edge_fd);
 	fd_close(&s->given_fd);
 	canon_reader_done(&s->edge_frames);
 	out_done(&s->to_edge);
 	arena_done(&s->arena);
-	free(s->list);
+	free(s->config);
 	free(s->head);
 	free(s->answer);
 	free(s->need);
@@ -43,40 +47,28 @@ void session_end(struct session *s)
 	control_quit(&s->control, CONTROL_EXIT_OK);
 }
 
-/* ---- what the push does ---- */
+/* ---- what the request does ---- */
 
-static void on_request(void *arg, struct slice body)
+void session_want(struct session *s, struct slice body)
 {
-	struct session *s = arg;
-
-	line_need(s, body);
+	free(s->need);
+	s->need = xmalloc(body.n);
+	memcpy(s->need, body.p, body.n);
+	s->n_need = body.n;
 	s->is_want_due = true;
 }
 
-static void on_effect(void *arg, const struct clerk_effect *e)
+void session_add(struct session *s, struct slice record)
 {
-	struct session *s = arg;
-	uint8_t buf[CLERK_MAX_REF + CLERK_MAX_PATH + 16];
-	struct wr wr = wr_init(buf, sizeof(buf));
-
-	clerk_put_effect(&wr, e);
-	if (wr.bad || s->n_effects == CLERK_MAX_EFFECTS ||
-		wr.n > SESSION_MAX_RECORDS - s->n_records) {
-		session_fail(s, "the push changes too many files");
+	if (s->n_effects == CLERK_MAX_EFFECTS || record.n == 0 || record.n > IPC_MAX_BODY ||
+		record.n > SESSION_MAX_RECORDS - s->n_records) {
+		session_fail(s, s->program->too_much);
 		return;
 	}
-	s->records = xrealloc(s->records, s->n_records + wr.n);
-	memcpy(s->records + s->n_records, buf, wr.n);
-	s->n_records += wr.n;
+	s->records = xrealloc(s->records, s->n_records + record.n);
+	memcpy(s->records + s->n_records, record.p, record.n);
+	s->n_records += record.n;
 	s->n_effects++;
-}
-
-static void on_preview(void *arg, struct slice text)
-{
-	struct session *s = arg;
-
-	(void)snprintf(s->judged.preview, sizeof(s->judged.preview), "%.*s", (int)text.n,
-		(const char *)text.p);
 }
 
 void session_fail(struct session *s, const char *why)
@@ -89,35 +81,21 @@ void session_fail(struct session *s, const char *why)
 	str_make_printable(s->judged.text);
 }
 
-static void on_unknown(void *arg, const char *why)
+void session_judge(struct session *s)
 {
-	session_fail(arg, why);
-}
-
-static void on_judged(void *arg)
-{
-	struct session *s = arg;
-
 	s->is_judged = true;
 }
-
-static const struct clerk_sink sink = {.request = on_request,
-	.effect = on_effect,
-	.preview = on_preview,
-	.unknown = on_unknown,
-	.judged = on_judged};
 
 /* Whole records, as many as a message has room for. */
 static struct slice next_records(const struct session *s)
 {
 	struct slice all = slice_of(s->records + s->records_at, s->n_records - s->records_at);
 	struct slice rest = all;
-	struct clerk_effect e;
 
 	while (rest.n > 0) {
 		struct slice before = rest;
 
-		if (clerk_next_effect(&rest, &e) < 1)
+		if (s->program->skip(&rest) < 1)
 			break;
 		if (all.n - rest.n > IPC_MAX_BODY) {
 			rest = before;
@@ -136,7 +114,6 @@ static void report_judged(struct session *s)
 			return;
 		s->records_at += some.n;
 	}
-	clerk_hash(s->clerk, s->judged.commands);
 	if (control_sent(&s->control, clerk_send_judged(CONTROL_FD, &s->judged)))
 		s->is_report_due = false;
 }
@@ -172,24 +149,15 @@ static int on_config(struct session *s, struct ipc_msg *msg)
 {
 	int r = chan_get_plain(&clerk_chan, msg, CLERK_CONFIG);
 
-	return r < 0 ? r : fd_load(msg->fd, AUTORUN_MAX_TEXT, &s->list, &s->n_list);
+	return r < 0 ? r : fd_load(msg->fd, MAX_CONFIG, &s->config, &s->n_config);
 }
 
 static int on_open(struct session *s, struct ipc_msg *msg)
 {
-	struct clerk_sink to = sink;
-	struct clerk_config config;
-	struct err err = {0};
 	int r = clerk_get_open(msg, &s->open);
 
-	if (r < 0)
-		return r;
-	to.arg = s;
-	config = (struct clerk_config){
-		.paths = s->open.paths, .files = s->open.files, .max_bytes = s->open.max_bytes};
-	s->clerk = clerk_new(&config, &to);
-	if (s->n_list > 0)
-		r = clerk_set_list(s->clerk, slice_of(s->list, s->n_list), &err);
+	if (r == 0)
+		r = s->program->open(s, slice_of(s->config, s->n_config));
 	return r < 0 ? r : edge_open(s, TAKE_FD(msg->fd));
 }
 
@@ -243,8 +211,60 @@ static void on_room(void *ctx)
 	session_report(ctx);
 }
 
-const struct control_ops session_control = {.chan = &clerk_chan,
+static const struct control_ops session_control = {.chan = &clerk_chan,
 	.ev = SESSION_EV_CONTROL,
 	.burst = 1,
 	.on_message = on_message,
 	.on_room = on_room};
+
+/* ---- the program ---- */
+
+static void dispatch_event(struct session *s, const struct loop_event *ev)
+{
+	switch ((enum session_ev)ev->key.kind) {
+	case SESSION_EV_CONTROL:
+		control_on_event(&s->control, ev->events);
+		break;
+	case SESSION_EV_EDGE:
+		edge_on_event(s, ev->events);
+		break;
+	case SESSION_EV_LINE:
+		line_on_event(s, ev->events);
+		break;
+	case SESSION_EV_AGAIN:
+		control_flush(&s->control);
+		break;
+	}
+}
+
+static int run_session(const struct session_program *program)
+{
+	static struct session session;
+	struct err err = {0};
+
+	session_init(&session, program);
+	control_open(&session.control, &session_control, &session.loop, &session);
+	if (jail_seal(program->profile, &err) < 0)
+		die("%s", err.text);
+	control_hello(&session.control);
+	while (!session.control.done) {
+		struct loop_event ev;
+
+		loop_next(&session.loop, &ev);
+		dispatch_event(&session, &ev);
+	}
+	session_done(&session);
+	return session.control.status;
+}
+
+int session_main(int argc, char **argv, const struct session_program *program)
+{
+	log_init(program->name);
+	if (argc == 2 && strcmp(argv[1], "--jail-selftest") == 0)
+		return program->selftest();
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return printf("%s " SBX_VERSION "\n", program->name) < 0;
+	if (argc != 1)
+		die("usage: %s (started by sbx-keeper)", program->name);
+	return run_session(program);
+}

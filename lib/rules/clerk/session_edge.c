@@ -2,7 +2,7 @@
 /* The socket of edge: the request in, the answer out. */
 #include <errno.h>
 #include <sys/socket.h>
-#include "session.h"
+#include "session_internal.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -42,16 +42,13 @@ static int say_continue(struct session *s)
 
 static int take_head(struct session *s, struct slice payload)
 {
-	size_t at;
-
 	s->head = xmalloc(payload.n);
 	memcpy(s->head, payload.p, payload.n);
 	if (canon_get_req(slice_of(s->head, payload.n), &s->arena, &s->req) < 0 ||
 		canon_flow_req(&s->up, &s->req) < 0)
 		return -EBADMSG;
 	s->has_req = true;
-	if (canon_find_header(&s->req.headers, "content-encoding", &at) != -ENOENT)
-		session_fail(s, "the content of the push is encoded");
+	s->program->head(s);
 	if (!s->req.expect_continue)
 		return 0;
 	s->req.expect_continue = false;
@@ -62,11 +59,11 @@ static int take_data(struct session *s, struct slice data)
 {
 	if (!s->has_req || s->open.is_advert || canon_flow_data(&s->up, data.n) < 0)
 		return -EBADMSG;
-	clerk_body(s->clerk, data);
+	s->program->body(s, data);
 	return 0;
 }
 
-/* Trailers of a push mean nothing, and are not sent on. */
+/* Trailers of a request mean nothing, and are not sent on. */
 static int take_end(struct session *s, struct slice payload)
 {
 	struct http_headers trailers;
@@ -77,7 +74,7 @@ static int take_end(struct session *s, struct slice payload)
 	s->is_ended = true;
 	watch_edge(s, out_len(&s->to_edge) > 0);
 	if (!s->open.is_advert)
-		clerk_end(s->clerk);
+		s->program->end(s);
 	return 0;
 }
 
@@ -190,9 +187,9 @@ void edge_fail(struct session *s, const char *why)
 	edge_flush(s);
 }
 
-static void add_answer(void *arg, struct slice bytes)
+void session_answer(void *session, struct slice bytes)
 {
-	struct session *s = arg;
+	struct session *s = session;
 
 	s->answer = xrealloc(s->answer, s->n_answer + bytes.n);
 	memcpy(s->answer + s->n_answer, bytes.p, bytes.n);
@@ -201,16 +198,16 @@ static void add_answer(void *arg, struct slice bytes)
 
 void edge_refuse(struct session *s, const struct clerk_decided *why)
 {
+	const char *type = s->program->refuse(s, why);
 	struct http_header list[] = {
-		{slice_from_str("content-type"),
-			slice_from_str("application/x-git-receive-pack-result")},
+		{slice_from_str("content-type"), slice_from_str(type ? type : "")},
 		{slice_from_str("cache-control"), slice_from_str("no-cache")}};
 	struct http_resp resp = {.status = 200,
 		.keep_alive = true,
 		.headers = {.list = list, .n = ARRAY_LEN(list), .max = ARRAY_LEN(list)}};
 	struct wr wr = out_wr(&s->to_edge, 1024);
 
-	if (clerk_refuse(s->clerk, why->report, why->why, add_answer, s) < 0) {
+	if (!type) {
 		edge_fail(s, why->why);
 		return;
 	}

@@ -2,16 +2,15 @@
 /* An exchange with sbx-origin. */
 #include <errno.h>
 #include <sys/socket.h>
-#include "session.h"
+#include "session_internal.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
+#include "lib/wire/http/canon/canon_named.h"
 
 #define ROUNDS 16
 #define PIECE 32768
 /* What rewriting may add to the bytes of one read, and a head. */
 #define ANSWER_ROOM (2 * OUT_READ + CANON_MAX_HEAD)
-#define FETCH_HEADERS 8
-#define FETCH_PATH (HTTP_MAX_TARGET + 1)
 
 static const struct loop_key key = {.kind = SESSION_EV_LINE};
 
@@ -25,7 +24,7 @@ void line_close(struct session *s)
 	canon_reader_init(&s->line_frames);
 	out_done(&s->to_line);
 	s->down = (struct canon_flow){0};
-	s->use = LINE_NONE;
+	s->use = SESSION_LINE_NONE;
 }
 
 /* Not at all while edge does not read: the end of the socket would be an event all the time. */
@@ -46,58 +45,27 @@ static void watch_line(struct session *s, bool room)
 		session_end(s);
 }
 
-/* ---- what the push needs ---- */
+/* ---- what the program needs ---- */
 
-static const char push_end[] = "/git-receive-pack", fetch_end[] = "/git-upload-pack";
-
-/* The request to upload-pack; its bytes are in path and list. -EINVAL: edge's is not a push. */
-static int make_fetch(
-	struct session *s, char path[FETCH_PATH], struct http_header *list, struct http_req *ret)
+static int make_want(struct session *s, struct session_want *ret)
 {
-	static const char *const taken[] = {"authorization", "user-agent"};
-	struct slice from = s->req.path;
-	size_t n = sizeof(push_end) - 1, at;
+	int r = s->program->make_want ? s->program->make_want(s, ret) : -EINVAL;
 
-	if (from.n < n || memcmp(from.p + from.n - n, push_end, n) != 0)
-		return -EINVAL;
-	memcpy(path, from.p, from.n - n);
-	memcpy(path + from.n - n, fetch_end, sizeof(fetch_end));
-	*ret = s->req;
-	ret->path = slice_from_str(path);
-	ret->body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = s->n_need};
-	ret->headers = (struct http_headers){.list = list, .max = FETCH_HEADERS};
-	list[ret->headers.n++] = (struct http_header){slice_from_str("content-type"),
-		slice_from_str("application/x-git-upload-pack-request")};
-	list[ret->headers.n++] = (struct http_header){
-		slice_from_str("accept"), slice_from_str("application/x-git-upload-pack-result")};
-	list[ret->headers.n++] =
-		(struct http_header){slice_from_str("git-protocol"), slice_from_str("version=2")};
-	for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-		if (canon_find_header(&s->req.headers, taken[i], &at) == 0)
-			list[ret->headers.n++] = s->req.headers.list[at];
-	return 0;
+	if (r == 0)
+		ret->req.body = (struct http_body){.kind = HTTP_BODY_LENGTH, .length = s->n_need};
+	return r;
 }
 
 int line_get_named(struct session *s, char *named)
 {
 	struct wr wr = wr_init(named, CANON_NAMED_MAX);
-	struct http_header list[FETCH_HEADERS];
-	char path[FETCH_PATH];
-	struct http_req req;
+	struct session_want want;
 
-	if (make_fetch(s, path, list, &req) < 0 ||
-		canon_named_write(&wr, &req.headers, slice_from_str(s->open.wants)) < 0)
+	if (make_want(s, &want) < 0 ||
+		canon_named_write(&wr, &want.req.headers, slice_from_str(s->open.wants)) < 0)
 		return -EINVAL;
 	named[wr.n] = '\0';
 	return 0;
-}
-
-void line_need(struct session *s, struct slice body)
-{
-	free(s->need);
-	s->need = xmalloc(body.n);
-	memcpy(s->need, body.p, body.n);
-	s->n_need = body.n;
 }
 
 static void drop_need(struct session *s)
@@ -109,13 +77,13 @@ static void drop_need(struct session *s)
 void line_not_given(struct session *s)
 {
 	drop_need(s);
-	clerk_answer_end(s->clerk, false);
+	s->program->take_end(s, false);
 	session_report(s);
 }
 
 /* ---- sending ---- */
 
-static void open_line(struct session *s, int fd, enum line_use use)
+static void open_line(struct session *s, int fd, enum session_line use)
 {
 	s->line_fd = fd;
 	s->use = use;
@@ -172,17 +140,15 @@ static int queue_head(struct session *s, const struct http_req *req)
 
 void line_on_given(struct session *s, int fd)
 {
-	struct http_header list[FETCH_HEADERS];
-	char path[FETCH_PATH];
-	struct http_req req;
+	struct session_want want;
 	AUTO_CLOSE int owned = fd;
 
-	if (make_fetch(s, path, list, &req) < 0 || queue_head(s, &req) < 0) {
+	if (make_want(s, &want) < 0 || queue_head(s, &want.req) < 0) {
 		line_close(s);
 		line_not_given(s);
 		return;
 	}
-	open_line(s, TAKE_FD(owned), LINE_FETCH);
+	open_line(s, TAKE_FD(owned), SESSION_LINE_WANT);
 	s->due[0] = slice_of(s->need, s->n_need);
 	s->due[1] = (struct slice){0};
 	flush_line(s);
@@ -192,28 +158,18 @@ void line_send(struct session *s, int fd)
 {
 	AUTO_CLOSE int owned = fd;
 
-	if (s->open.is_advert) /* the answer must be readable */
+	if (s->rewrite) /* the answer must be readable */
 		canon_remove_header(&s->req.headers, "accept-encoding");
 	if (queue_head(s, &s->req) < 0) {
 		edge_fail(s, "the request cannot be sent");
 		return;
 	}
-	open_line(s, TAKE_FD(owned), s->open.is_advert ? LINE_ADVERT : LINE_RELAY);
-	s->due[0] = clerk_lines(s->clerk);
-	s->due[1] = clerk_pack(s->clerk);
+	open_line(s, TAKE_FD(owned), SESSION_LINE_RELAY);
+	s->program->get_body(s, s->due);
 	flush_line(s);
 }
 
 /* ---- answers ---- */
-
-static bool has_type(const struct http_resp *resp, const char *type)
-{
-	size_t at;
-
-	return canon_find_header(&resp->headers, "content-type", &at) == 0 &&
-	       slice_eq_str(resp->headers.list[at].value, type) &&
-	       canon_find_header(&resp->headers, "content-encoding", &at) == -ENOENT;
-}
 
 static int put_data(struct session *s, struct slice data)
 {
@@ -238,12 +194,11 @@ static void put_rewritten(void *arg, struct slice bytes)
 	s->is_good = put_data(s, bytes) == 0 && s->is_good;
 }
 
-static int advert_head(struct session *s, struct http_resp *resp)
+static int rewritten_head(struct session *s, struct http_resp *resp)
 {
 	struct wr wr = out_wr(&s->to_edge, CANON_MAX_HEAD + 64);
 
-	s->is_good = resp->status == 200 &&
-		     has_type(resp, "application/x-git-receive-pack-advertisement");
+	s->is_good = s->rewrite->head(s, resp);
 	if (s->is_good) /* its length changes */
 		resp->body = (struct http_body){.kind = HTTP_BODY_CHUNKED};
 	if (canon_put_resp(&wr, OUT_STREAM, resp) < 0)
@@ -263,11 +218,10 @@ static int on_head(struct session *s, struct slice payload)
 	if (r == 0)
 		r = canon_flow_resp(&s->down, &resp);
 	if (r == 0 && resp.status >= 200) {
-		if (s->use == LINE_FETCH)
-			s->is_good = resp.status == 200 &&
-				     has_type(&resp, "application/x-git-upload-pack-result");
+		if (s->use == SESSION_LINE_WANT)
+			s->is_good = s->program->take_head(s, &resp);
 		else
-			r = advert_head(s, &resp);
+			r = rewritten_head(s, &resp);
 	}
 	arena_done(&lists);
 	return r;
@@ -275,25 +229,23 @@ static int on_head(struct session *s, struct slice payload)
 
 static int on_data(struct session *s, struct slice data)
 {
-	struct err err = {0};
-
 	if (canon_flow_data(&s->down, data.n) < 0)
 		return -EBADMSG;
-	if (s->use == LINE_FETCH)
-		clerk_answer(s->clerk, data);
+	if (s->use == SESSION_LINE_WANT)
+		s->program->take_data(s, data);
 	else if (!s->is_good)
 		return put_data(s, data);
-	else if (gitadvert_read(&s->advert, data, put_rewritten, s, &err) < 0 || !s->is_good)
+	else if (s->rewrite->data(s, data, put_rewritten, s) < 0 || !s->is_good)
 		return -EBADMSG;
 	return 0;
 }
 
-/* What the push needed; it may need more. */
-static void end_fetch(struct session *s, bool complete)
+/* What the program needed; it may need more. */
+static void end_want(struct session *s, bool complete)
 {
 	line_close(s);
 	drop_need(s);
-	clerk_answer_end(s->clerk, complete);
+	s->program->take_end(s, complete);
 	session_report(s);
 }
 
@@ -304,11 +256,11 @@ static int on_end(struct session *s)
 
 	if (canon_flow_end(&s->down, &none) < 0)
 		return -EBADMSG;
-	if (s->use == LINE_FETCH) {
-		end_fetch(s, s->is_good);
+	if (s->use == SESSION_LINE_WANT) {
+		end_want(s, s->is_good);
 		return 0;
 	}
-	if (s->is_good && gitadvert_end(&s->advert) < 0)
+	if (s->is_good && s->rewrite->end(s) < 0)
 		return -EBADMSG;
 	wr = out_wr(&s->to_edge, 256);
 	if (canon_put_end(&wr, OUT_STREAM, NULL) < 0)
@@ -341,7 +293,7 @@ static int take_bytes(struct session *s, struct slice in)
 	struct canon_frame frame;
 	int r = 0;
 
-	if (s->use == LINE_RELAY)
+	if (s->use == SESSION_LINE_RELAY && !s->rewrite)
 		return out_put(&s->to_edge, in);
 	while (s->line_fd >= 0 && (r = canon_reader_feed(&s->line_frames, &in, &frame)) == 1) {
 		r = on_frame(s, &frame);
@@ -354,10 +306,8 @@ static int take_bytes(struct session *s, struct slice in)
 /* The end of the socket, or an answer that is not one. Edge sees that the answer is cut off. */
 static void break_line(struct session *s)
 {
-	bool is_fetch = s->use == LINE_FETCH;
-
-	if (is_fetch) {
-		end_fetch(s, false);
+	if (s->use == SESSION_LINE_WANT) {
+		end_want(s, false);
 		return;
 	}
 	line_close(s);
@@ -382,7 +332,7 @@ static void read_line(struct session *s)
 			return;
 		}
 	}
-	if (s->line_fd >= 0 && s->use != LINE_FETCH && !s->control.done)
+	if (s->line_fd >= 0 && s->use != SESSION_LINE_WANT && !s->control.done)
 		edge_flush(s);
 }
 
