@@ -108,4 +108,5 @@ def program_of(path):
 
 # Programs in the directory of another one.
 INNER_PROGRAMS = {"src/vault/main", "src/vault/runner", "src/vault/keyring", "src/guest/sudo",
-                  "src/guest/graft", "src/guest/probe", "src/clerk/git"}
+                  "src/guest/graft", "src/guest/probe", "src/clerk/git",
+                  "src/clerk/api"}

@@ -477,7 +477,8 @@ class CredRig(Rig):
         self.build = build_folder()
         for name in ("edge", "egress", "origin", "vault/main/sbx-vault",
                      "vault/runner/sbx-vault-run",
-                     "vault/keyring/sbx-vault-keyring", "clerk/git/sbx-clerk-git"):
+                     "vault/keyring/sbx-vault-keyring", "clerk/git/sbx-clerk-git",
+                     "clerk/api/sbx-clerk"):
             program = self.build / "src" / (name if "/" in name else f"{name}/sbx-{name}")
             (self.dir / "libexec" / program.name).symlink_to(program)
         self.env = {name: value for name, value in os.environ.items() if name != "MALLOC_PERTURB_"}
@@ -530,13 +531,13 @@ class CredRig(Rig):
 
     def pids(self):
         """{"keeper": pid, "vault": pid, "edge": pid, "egress": pid, "origin": [pids], "clerk-git":
-        [pids]}"""
+        [pids], "clerk": [pids]}"""
         said = json.loads(self.command("pids"))
         found = {"keeper": said["keeper"], "vault": 0, "edge": 0, "egress": 0, "origin": [],
-                 "clerk-git": []}
+                 "clerk-git": [], "clerk": []}
         for pid, name in {**children(said["keeper"]), **children(said["vault_run"] or -1)}.items():
             short = name.removeprefix("sbx-")
-            if short in ("origin", "clerk-git"):
+            if short in ("origin", "clerk-git", "clerk"):
                 found[short].append(pid)
             elif short in found:
                 found[short] = pid

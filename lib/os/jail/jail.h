@@ -39,6 +39,7 @@ enum jail_profile {
 	JAIL_GIT,	/* foreign: git that reads what a guest's git sends; no network */
 	JAIL_NOTIFY,	/* ours: empty root, no files, only the sockets that it has; no secret */
 	JAIL_CLERK_GIT, /* ours, static: empty root, no files, only passed sockets; no secret */
+	JAIL_CLERK,	/* the same */
 	JAIL_HIDE,	/* ours, a fork of keeper that seals itself: answers for hidden names */
 	JAIL_GUARD,	/* the same, which answers for guarded names, too */
 	JAIL_HAND,	/* ours, a fork that seals itself: renames and copies for JAIL_GUARD */

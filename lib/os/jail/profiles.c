@@ -155,7 +155,8 @@ static const struct jail_group origin_seal[] = {
 	{0},
 };
 
-/* ---- clerk-git: ours, static, one thread; reads pushes, only passed sockets, no secret ---- */
+/* ---- clerk-git, clerk: ours, static, one thread; read what a guest wrote, only passed sockets, no
+ * secret ---- */
 
 /* clang-format off */
 #define CLERK_GIT_LOOP \
@@ -645,6 +646,18 @@ static const struct jail_row rows[] = {
 			.memlock = 64 * KIB,
 			.as = 1024 * MIB,
 			.cpu = 600},
+		.start = clerk_git_start,
+		.seal = clerk_git_seal},
+	/* as: an API pack, a body, its document. cpu: a request takes milliseconds. */
+	[JAIL_CLERK] = {.name = "clerk",
+		.landlock = true,
+		.limit = {.core = 0,
+			.fsize = 0,
+			.nproc = 0,
+			.nofile = 64,
+			.memlock = 64 * KIB,
+			.as = 64 * MIB,
+			.cpu = 20},
 		.start = clerk_git_start,
 		.seal = clerk_git_seal},
 	[JAIL_HIDE] = {.name = "hide", .seal = hide_seal},

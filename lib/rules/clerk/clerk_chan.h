@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clerk_chan - the messages between a keeper and one sbx-clerk-git, on its fd 3.
+ * clerk_chan - the messages between a keeper and one sbx-clerk-git or sbx-clerk, on its fd 3.
  *
  * How      SOCK_SEQPACKET, struct ipc_msg; clerk_chan is the table of proto/PROTOCOL.ipc. A process
- *          is for one request of edge: a push, or the list of refs before one. WANT requests an
- *          exchange for `POST REPOSITORY/git-upload-pack`, LINE brings it. A push: EFFECTS as often
- *          as needed, JUDGED, then DECIDED, with a socket to sbx-origin if it may be sent. The list
- *          of refs: DECIDED follows OPEN.
- * Trust    keeper: the clerk reads the pack of a push and may be compromised by it: its effects are
- *          its word. The host and the repository are not: the keeper has them. clerk: also checks
- *          the keeper.
+ *          is for one request of edge: a push, the list of refs before one, or calls of GraphQL.
+ *          WANT requests an exchange for `POST REPOSITORY/git-upload-pack`, LINE brings it.
+ *          EFFECTS (of calls: clerk_call.h) as often as needed, JUDGED, then DECIDED, with a socket
+ *          to sbx-origin if the request may be sent. The list of refs: DECIDED follows OPEN.
+ * Trust    keeper: the clerk reads what the guest wrote and may be compromised by it: its effects
+ *          are its word. The host, the repository and the service are not: the keeper has them.
+ *          clerk: also checks the keeper.
  * Limits   CLERK_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, clerk_chan_test.c, clerk_chan_fuzz.c
  */
@@ -81,9 +81,9 @@ struct clerk_effect {
 };
 
 struct clerk_judged {
-	bool is_unknown;		/* `text` says why */
-	uint8_t commands[SHA256_BYTES]; /* of the refs with their old and new objects */
-	char text[CLERK_MAX_TEXT];
+	bool is_unknown;		     /* it cannot be sent; `text` says why */
+	uint8_t commands[SHA256_BYTES];	     /* of the refs with their objects, or of the body */
+	char text[CLERK_MAX_TEXT];	     /* of calls also why one is unknown */
 	char preview[CLERK_MAX_PREVIEW + 1]; /* any bytes */
 };
 

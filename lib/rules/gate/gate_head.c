@@ -115,6 +115,20 @@ static void put_git_command(const struct effect *e, const char *sandbox, struct 
 		(const char *)e->object.p, path, sandbox[0] ? " --sandbox " : "", sandbox);
 }
 
+/* The command for an effect of calls. */
+static void put_api_command(const struct effect *e, const char *sandbox, struct edge_verdict *ret)
+{
+	if (e->is_unknown || !is_word(e->target) || !is_word(e->verb) || !is_word(e->object)) {
+		ret->no_rule_helps = true;
+		return;
+	}
+	(void)snprintf(ret->command, sizeof(ret->command),
+		"sbx policy allow api %.*s --do %.*s --on '%.*s'%s%s", (int)e->target.n,
+		(const char *)e->target.p, (int)e->verb.n, (const char *)e->verb.p,
+		(int)e->object.n, (const char *)e->object.p, sandbox[0] ? " --sandbox " : "",
+		sandbox);
+}
+
 /* The command for the one request, if no rule speaks against it. */
 static void put_command(const struct edge_ask *ask, const struct head_decision *d,
 	const char *sandbox, struct edge_verdict *ret)
@@ -124,9 +138,12 @@ static void put_command(const struct edge_ask *ask, const struct head_decision *
 		     !memchr(path.p, '*', path.n);
 	char port[8] = "";
 
-	if (d->push != HEAD_NO_PUSH && d->which == d->effects.at_git && !d->rule[0] &&
+	if (d->content != HEAD_NO_CONTENT && d->which == d->effects.at_content && !d->rule[0] &&
 		!d->is_managed) {
-		put_git_command(&d->effects.v[d->which], sandbox, ret);
+		if (d->content == HEAD_CALLS)
+			put_api_command(&d->effects.v[d->which], sandbox, ret);
+		else
+			put_git_command(&d->effects.v[d->which], sandbox, ret);
 		return;
 	}
 	if (d->rule[0] || !plain || d->effects.odd || d->is_managed) {
@@ -158,6 +175,15 @@ static void refuse_head(const struct edge_ask *ask, const struct head_decision *
 	put_command(ask, d, sandbox, ret);
 }
 
+/* Why the content could not be understood, behind the reason. */
+static void add_unknown(const struct gate *g, struct head_decision *d)
+{
+	size_t n = strlen(d->reason);
+
+	if (g->pushed && g->pushed->unknown && d->effects.v[d->which].is_unknown)
+		(void)snprintf(d->reason + n, sizeof(d->reason) - n, ": %s", g->pushed->unknown);
+}
+
 static void put_wants(const char *wants, uint32_t id, struct judgement *j, struct edge_verdict *ret)
 {
 	gate_refuse(j, ret, "the rules about this host have changed: try again");
@@ -168,7 +194,7 @@ static void put_wants(const char *wants, uint32_t id, struct judgement *j, struc
 
 /* False: edge must send other headers. */
 static bool decide_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
-	const struct head_push *push, struct head_decision *ret)
+	const struct head_read *push, struct head_decision *ret)
 {
 	static struct http_header list[CANON_NAMED_HEADERS];
 	struct http_headers headers = {list, 0, CANON_NAMED_HEADERS};
@@ -182,7 +208,7 @@ static bool decide_head(struct gate *g, const struct edge_ask *ask, const struct
 	arena_reset(&g->arena);
 	if (read_ask(ask, &headers, &h) < 0)
 		return true;
-	h.push = push;
+	h.read = push;
 	head_decide(g->policy, op, pack_of(g, op), &h, &g->arena, ret);
 	return true;
 }
@@ -204,7 +230,7 @@ const char *gate_join_effects(struct gate *g, const char *lines)
 void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct policy_op *op,
 	struct judgement *j, struct edge_verdict *ret)
 {
-	const struct head_push push = {
+	const struct head_read push = {
 		g->pushed ? g->pushed->effect : NULL, g->pushed ? g->pushed->n : 0};
 	char wants[CANON_NAMED_NAMES], sandbox[EDGE_MAX_NAME];
 	struct head_decision d;
@@ -226,6 +252,7 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 		return;
 	}
 	if (d.answer == HEAD_DENIED) {
+		add_unknown(g, &d);
 		(void)snprintf(sandbox, sizeof(sandbox), "%s", ret->sandbox);
 		refuse_head(ask, &d, sandbox, j, ret);
 		return;
@@ -233,7 +260,7 @@ void gate_judge_head(struct gate *g, const struct edge_ask *ask, const struct po
 	(void)snprintf(j->rule, sizeof(j->rule), "%s", d.id[0] ? d.id : d.rule);
 	(void)snprintf(j->reason, sizeof(j->reason), "%s%s", d.reason,
 		d.answer == HEAD_HELD ? "; approved" : "");
-	if (d.push != HEAD_NO_PUSH && !g->pushed)
+	if (d.content != HEAD_NO_CONTENT && !g->pushed)
 		gate_put_push(g, ask, &d, j, ret);
 }
 
@@ -259,7 +286,7 @@ uint32_t gate_get_wants(struct gate *g, const struct edge_ask *ask, uint64_t now
 }
 
 static bool passes_head(
-	struct gate *g, const struct edge_ask *ask, const struct head_push *push, uint64_t now_ms)
+	struct gate *g, const struct edge_ask *ask, const struct head_read *push, uint64_t now_ms)
 {
 	struct head_decision d;
 	struct host host;
@@ -274,7 +301,7 @@ static bool passes_head(
 
 bool gate_passes_head(struct gate *g, const struct edge_ask *ask, bool is_judged, uint64_t now_ms)
 {
-	static const struct head_push judged = {0};
+	static const struct head_read judged = {0};
 
 	return passes_head(g, ask, is_judged ? &judged : NULL, now_ms);
 }
@@ -282,7 +309,7 @@ bool gate_passes_head(struct gate *g, const struct edge_ask *ask, bool is_judged
 bool gate_passes_push(struct gate *g, const struct edge_ask *ask, const struct gate_pushed *pushed,
 	uint64_t now_ms)
 {
-	const struct head_push push = {pushed->effect, pushed->n};
+	const struct head_read push = {pushed->effect, pushed->n};
 
 	return passes_head(g, ask, &push, now_ms);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pushes of git, whose content decides, and the texts of what a person must approve. */
+/* Pushes of git and calls of GraphQL, whose content decides, and the texts of what a person must
+ * approve. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,19 +15,21 @@ const struct gate_push *gate_push(const struct gate *g)
 void gate_put_push(struct gate *g, const struct edge_ask *ask, const struct head_decision *d,
 	struct judgement *j, struct edge_verdict *ret)
 {
-	struct slice repository = d->effects.v[d->effects.at_git].target;
+	const struct effect *e = &d->effects.v[d->effects.at_content];
 
 	if (!ask->tls) { /* sbx-egress sends what it gets: nobody reads it */
-		if (d->push == HEAD_PUSH)
+		if (d->content == HEAD_PUSH)
 			gate_refuse(j, ret, "rules are about pushes to this repository: use https");
 		return;
 	}
 	g->is_push = true;
-	g->push = (struct gate_push){
-		.is_advert = d->push == HEAD_ADVERT, .paths = d->paths, .asks = d->asks};
-	/* It is a part of the target. */
-	(void)snprintf(g->push.repository, sizeof(g->push.repository), "%.*s", (int)repository.n,
-		(const char *)repository.p);
+	g->push = (struct gate_push){.is_calls = d->content == HEAD_CALLS,
+		.is_advert = d->content == HEAD_ADVERT,
+		.paths = d->paths,
+		.asks = d->asks};
+	/* It is a part of the target, or a name of a pack. */
+	(void)snprintf(g->push.repository, sizeof(g->push.repository), "%.*s", (int)e->target.n,
+		(const char *)e->target.p);
 }
 
 void gate_decide_push(struct gate *g, const struct edge_ask *ask,
@@ -41,14 +44,14 @@ void gate_decide_push(struct gate *g, const struct edge_ask *ask,
 	g->pushed = NULL;
 }
 
-void gate_refuse_push(struct gate *g, const struct edge_ask *ask, const char *repository,
+void gate_refuse_push(struct gate *g, const struct edge_ask *ask, const struct gate_push *push,
 	const char *why, struct edge_verdict *ret)
 {
-	const struct effect e = {.kind = EFFECT_GIT,
+	const struct effect e = {.kind = push->is_calls ? EFFECT_API : EFFECT_GIT,
 		.is_unknown = true,
-		.host = slice_from_str(ask->host),
-		.port = ask->port,
-		.target = slice_from_str(repository),
+		.host = slice_from_str(push->is_calls ? "" : ask->host),
+		.port = push->is_calls ? 0 : ask->port,
+		.target = slice_from_str(push->repository),
 		.why = slice_from_str("body")};
 	char text[EFFECT_MAX_TEXT + 1];
 	struct hold_text what = {.effects = text, .rule = "", .preview = ""};
@@ -64,7 +67,7 @@ void gate_refuse_push(struct gate *g, const struct edge_ask *ask, const char *re
 /* The effect of the head that the content of a push replaces. */
 static bool is_replaced(const struct gate *g, const struct head_decision *d, size_t i)
 {
-	return g->pushed && d->push != HEAD_NO_PUSH && i == d->effects.at_git;
+	return g->pushed && d->content != HEAD_NO_CONTENT && i == d->effects.at_content;
 }
 
 static void digest_effects(

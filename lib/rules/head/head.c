@@ -104,42 +104,58 @@ static void put_outcome(const struct policy *policy, const struct policy_request
 		print_rule(&allows, ret->instead);
 }
 
-/* If rules are about the repository of a push, its content replaces the effect that the head does
- * not show. It becomes the first description: a refusal names an effect of that one. */
-static bool put_push(const struct policy *policy, const struct policy_op *op,
-	const struct head_push *push, struct policy_description *list, struct head_decision *ret)
+/* Of calls only whether rules are about the service. */
+static void find_rules(const struct policy *policy, const struct policy_op *op,
+	const struct head_effects *effects, struct policy_git *ret)
 {
-	size_t at = ret->effects.at_git;
-	struct policy_git git;
+	struct slice target = effects->v[effects->at_content].target;
 
-	policy_find_git(policy, op, ret->effects.v[at].target, &git);
-	if (!git.is_named)
+	if (effects->content != HEAD_CALLS) {
+		policy_find_git(policy, op, target, ret);
+		return;
+	}
+	*ret = (struct policy_git){
+		.is_named = policy_names_service(policy, op, target), .permits = true};
+}
+
+/* If rules are about the repository of a push, or the service of calls, the content replaces the
+ * effect that the head does not show. It becomes the first description: a refusal names an effect
+ * of that one. */
+static bool put_content(const struct policy *policy, const struct policy_op *op,
+	const struct head_read *read, struct policy_description *list, struct head_decision *ret)
+{
+	size_t at = ret->effects.at_content;
+	struct policy_git rules;
+
+	find_rules(policy, op, &ret->effects, &rules);
+	if (!rules.is_named)
 		return false;
-	ret->push = ret->effects.push;
-	ret->paths = git.paths;
-	ret->asks = git.asks;
+	ret->content = ret->effects.content;
+	ret->paths = rules.paths;
+	ret->asks = rules.asks;
 	list[at] = list[0];
-	list[0] = push ? (struct policy_description){push->effect, push->n, push->n == 0}
-		       : (struct policy_description){.is_covered = git.permits};
+	list[0] = read ? (struct policy_description){read->effect, read->n, read->n == 0}
+		       : (struct policy_description){.is_covered = rules.permits};
 	return true;
 }
 
-/* The texts name the effect of the push that decided. */
-static void name_pushed(
-	const struct head_push *push, const struct policy_outcome *out, struct head_decision *ret)
+/* The texts name the effect of the content that decided. */
+static void name_read(
+	const struct head_read *read, const struct policy_outcome *out, struct head_decision *ret)
 {
-	size_t at = ret->effects.at_git;
+	size_t at = ret->effects.at_content;
 
-	if (ret->push == HEAD_NO_PUSH)
+	if (ret->content == HEAD_NO_CONTENT)
 		return;
-	if (push && out->has_effect && out->description == 0)
-		ret->effects.v[at] = push->effect[out->effect];
+	if (read && out->has_effect && out->description == 0)
+		ret->effects.v[at] = read->effect[out->effect];
 	ret->which = ret->which == 0 ? at : ret->which == at ? 0 : ret->which;
-	if (ret->push == HEAD_PUSH && !push && ret->answer != HEAD_DENIED) {
+	if (ret->content != HEAD_ADVERT && !read && ret->answer != HEAD_DENIED) {
 		ret->answer = HEAD_READ;
 		ret->rule[0] = ret->id[0] = '\0';
-		(void)snprintf(ret->reason, sizeof(ret->reason),
-			"rules are about pushes to this repository: the content decides");
+		(void)snprintf(ret->reason, sizeof(ret->reason), "%s: the content decides",
+			ret->content == HEAD_PUSH ? "rules are about pushes to this repository"
+						  : "rules are about this API");
 	}
 }
 
@@ -166,9 +182,9 @@ void head_decide(const struct policy *policy, const struct policy_op *op, const 
 		list[req.n] = (struct policy_description){&ret->effects.v[req.n], 1, false};
 	policy_decide_request(policy, &req, &out);
 	/* what is allowed with unknown content needs no reader */
-	if (ret->effects.push != HEAD_NO_PUSH && (h->push || out.verdict != POLICY_ALLOWS) &&
-		put_push(policy, op, h->push, list, ret))
+	if (ret->effects.content != HEAD_NO_CONTENT && (h->read || out.verdict != POLICY_ALLOWS) &&
+		put_content(policy, op, h->read, list, ret))
 		policy_decide_request(policy, &req, &out);
 	put_outcome(policy, &req, service_of(pack), &out, ret);
-	name_pushed(h->push, &out, ret);
+	name_read(h->read, &out, ret);
 }

@@ -4,10 +4,11 @@
  *
  * How      head_describe makes the descriptions of a request (proto/PROTOCOL.effect): as HTTP, as
  *          git if the path is one of git's smart HTTP, as an operation of an API if a pack has the
- *          host. head_decide asks the policy about them. What a push does is in its content: if
- *          rules are about the repository, the answer is HEAD_READ, and the keeper decides again
- *          with the effects that sbx-clerk-git found. The keeper decides on the head that
- *          sbx-edge reports, sbx-origin and sbx-egress on the head that they are about to send.
+ *          host. head_decide asks the policy about them. What a push does is in its content, and
+ *          what a request to the path of GraphQL does: if rules are about the repository or the
+ *          API, the answer is HEAD_READ, and the keeper decides again with the effects that
+ *          sbx-clerk-git or sbx-clerk found. The keeper decides on the head that sbx-edge
+ *          reports, sbx-origin and sbx-egress on the head that they are about to send.
  *          A pack is that of the host, or NULL.
  * Trust    Requests are untrusted. No I/O. Runs in keeper, origin and egress.
  * Owns     Nothing: effects point into the request, the arena and the struct head_effects.
@@ -29,8 +30,8 @@
 #define HEAD_MAX_ID 65
 #define HEAD_MAX_REASON 512
 
-/* What is known of the content of a push. */
-struct head_push {
+/* What is known of the content of a push, or of calls. */
+struct head_read {
 	const struct effect *effect; /* NULL: the keeper has decided about them */
 	size_t n;
 };
@@ -43,13 +44,15 @@ struct head {
 	bool has_query;
 	const struct http_headers *headers;
 	struct slice names; /* of the headers that rules name: only they are part of effects */
-	const struct head_push *push; /* NULL: nothing is known */
+	const struct head_read *read; /* NULL: nothing is known */
 };
 
-enum head_git {
-	HEAD_NO_PUSH,
-	HEAD_ADVERT, /* the list of refs that a push begins with */
+/* Whether the content of a request says what it does. */
+enum head_content {
+	HEAD_NO_CONTENT,
+	HEAD_ADVERT, /* no: it requests the list of refs that a push begins with */
 	HEAD_PUSH,
+	HEAD_CALLS, /* of GraphQL */
 };
 
 /* One description each. */
@@ -60,22 +63,22 @@ struct head_effects {
 	struct pack_effect api;
 	struct slice path; /* normal */
 	unsigned int odd;
-	enum head_git push;
-	size_t at_git; /* of a push: its effect */
+	enum head_content content;
+	size_t at_content; /* the effect that the content replaces */
 };
 
 enum head_answer {
 	HEAD_ALLOWED,
 	HEAD_DENIED,
 	HEAD_HELD, /* a person must be asked */
-	HEAD_READ, /* the content of the push decides */
+	HEAD_READ, /* the content decides */
 };
 
 struct head_decision {
 	enum head_answer answer;
 	struct head_effects effects;  /* none: the request has no canonical form */
 	size_t which;		      /* the effect that the texts are about */
-	enum head_git push;	      /* rules are about the repository of this push */
+	enum head_content content;    /* rules are about this repository, or this API */
 	bool paths;		      /* of a push: they are about the files that it changes */
 	bool asks;		      /* of a push: a person may have to be asked */
 	char rule[HEAD_MAX_RULE];     /* the rule that decided, as written; "": none applies */
@@ -102,7 +105,7 @@ struct head_sender {
 	const struct policy *policy;
 	const struct policy_op *op;
 	const struct pack *pack;
-	bool is_judged; /* by the ticket: the keeper has decided about the content of the push */
+	bool is_judged; /* by the ticket: the keeper has decided about the content */
 };
 /* Whether it may send the request. Else ret_why has why not. */
 bool head_may_send(const struct head_sender *s, const struct http_req *req, struct arena *arena,

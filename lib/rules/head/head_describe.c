@@ -82,14 +82,14 @@ static bool names_service(struct slice query)
 /* Which of the smart HTTP requests it is. In another spelling, some server may still take it for
  * one: then it is one whose effect is not known. */
 static bool is_git(const struct head *h, struct slice path, struct slice *ret_repo, bool *ret_fetch,
-	enum head_git *ret_push)
+	enum head_content *ret_push)
 {
 	static const char refs[] = "/info/refs", fetch[] = "/git-upload-pack",
 			  push[] = "/git-receive-pack";
 	struct slice front;
 
 	*ret_fetch = false;
-	*ret_push = HEAD_NO_PUSH;
+	*ret_push = HEAD_NO_CONTENT;
 	if (ends_fold(path, refs, &front)) {
 		bool is_get = ends_exactly(path, refs) && slice_eq_str(h->method, "GET");
 
@@ -120,7 +120,7 @@ static void describe_git(const struct head *h, struct head_effects *ret)
 		/* any repository, as some server may read the path */
 		e.is_unknown = true;
 		e.why = slice_from_str("odd-path");
-	} else if (!is_git(h, ret->path, &e.target, &is_fetch, &ret->push)) {
+	} else if (!is_git(h, ret->path, &e.target, &is_fetch, &ret->content)) {
 		return;
 	} else if (is_fetch && e.target.n) {
 		e.verb = slice_from_str("fetch");
@@ -130,12 +130,19 @@ static void describe_git(const struct head *h, struct head_effects *ret)
 		e.why = slice_from_str("body");
 	}
 	if (!e.target.n)
-		ret->push = HEAD_NO_PUSH;
-	ret->at_git = ret->n;
+		ret->content = HEAD_NO_CONTENT;
+	ret->at_content = ret->n;
 	ret->v[ret->n++] = e;
 }
 
 /* ---- api ---- */
+
+/* sbx-clerk reads the rest. */
+static bool is_calls(const struct head *h, const struct pack *pack, const struct head_effects *e)
+{
+	return e->content == HEAD_NO_CONTENT && pack->graphql.n && !e->odd &&
+	       slice_eq(pack->graphql, e->path) && slice_eq_str(h->method, "POST");
+}
 
 static void describe_api(const struct head *h, const struct pack *pack, struct head_effects *ret)
 {
@@ -148,7 +155,12 @@ static void describe_api(const struct head *h, const struct pack *pack, struct h
 
 	pack_match(pack, &req, &ret->api);
 	*e = (struct effect){.kind = EFFECT_API, .target = slice_from_str(pack->name)};
-	if (ret->api.row) {
+	if (is_calls(h, pack, ret)) {
+		e->is_unknown = true;
+		e->why = slice_from_str("body");
+		ret->content = HEAD_CALLS;
+		ret->at_content = ret->n - 1;
+	} else if (ret->api.row) {
 		e->verb = ret->api.row->verb;
 		e->object = slice_from_str(ret->api.object);
 		e->risk = slice_from_str(pack_risk_name(ret->api.row->risk));

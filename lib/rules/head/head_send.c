@@ -43,7 +43,7 @@ static const char *find_override_field(struct slice query)
 bool head_may_send(const struct head_sender *s, const struct http_req *req, struct arena *arena,
 	char *ret_why, size_t size)
 {
-	static const struct head_push judged = {0};
+	static const struct head_read judged = {0};
 	const char *override = find_override(&req->headers);
 	const char *field = find_override_field(req->query);
 	struct policy_decision network;
@@ -55,7 +55,7 @@ bool head_may_send(const struct head_sender *s, const struct http_req *req, stru
 		.query = req->query,
 		.has_query = req->has_query,
 		.headers = &req->headers,
-		.push = s->is_judged ? &judged : NULL};
+		.read = s->is_judged ? &judged : NULL};
 
 	policy_decide(s->policy, s->op, &network);
 	if (!network.allowed) {

@@ -36,6 +36,10 @@ struct pack {
 
 /* *ret must be all zero, and is so after an error. `name` is the file's name for messages. */
 int pack_parse(struct slice text, const char *name, struct pack *ret, struct err *err) MUST_CHECK;
+/* A text that pack_parse has accepted, for requests to its path of GraphQL: without checks of rows
+ * and cases, and without rows that have a path. */
+int pack_parse_calls(
+	struct slice text, const char *name, struct pack *ret, struct err *err) MUST_CHECK;
 void pack_done(struct pack *p);
 #define AUTO_PACK CLEANUP(pack_done)
 

@@ -83,14 +83,14 @@ static struct pack_effect *add_effect(struct matcher *m, const char *why)
 	return e;
 }
 
-static const struct pack_row *find_row(const struct pack *p, const char *type, struct slice name)
+const struct pack_row *pack_find_field(const struct pack *p, struct slice type, struct slice name)
 {
 	const struct pack_row *any = NULL;
 
 	for (size_t i = 0; i < p->n_fields; i++) {
 		const struct pack_row *row = &p->field[i];
 
-		if (!slice_eq_str(row->method, type))
+		if (!slice_eq(row->method, type))
 			continue;
 		if (slice_eq(row->field, name))
 			return row;
@@ -109,7 +109,7 @@ static void match_field(struct matcher *m, const struct graphql *doc,
 	struct pack_filler f = {.doc = doc, .root = root, .vars = vars};
 	struct pack_effect *e = add_effect(m, NULL);
 
-	f.row = find_row(m->p, types[root->op->type], root->name);
+	f.row = pack_find_field(m->p, slice_from_str(types[root->op->type]), root->name);
 	if (e->why)
 		return;
 	if (!f.row)

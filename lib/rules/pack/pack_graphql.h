@@ -23,4 +23,6 @@ struct pack_effects {
 	size_t n;
 };
 
+/* The row of a field, or the one for any field; NULL: none. type: "query" ... */
+const struct pack_row *pack_find_field(const struct pack *p, struct slice type, struct slice name);
 void pack_match_all(const struct pack *p, const struct pack_request *req, struct pack_effects *ret);

@@ -531,36 +531,60 @@ static int check_pack(struct pack *p, struct err *err)
 	return r < 0 ? r : pack_run_cases(p, err);
 }
 
-int pack_parse(struct slice text, const char *name, struct pack *ret, struct err *err)
+static int read_lines(struct slice text, const char *name, struct pack *p, struct err *err)
 {
 	static const struct conf_form form = {.what = "an API pack",
 		.first = "api 1",
 		.max_bytes = PACK_MAX_BYTES,
 		.max_line = PACK_MAX_LINE,
 		.has_inner_hash = true};
-	AUTO_PACK struct pack p = {0};
-	CLEANUP(reader_done) struct reader rd = {.p = &p};
+	CLEANUP(reader_done) struct reader rd = {.p = p};
 	struct slice line;
 	struct conf c;
 	int r = conf_init(&c, &form, text, name, err);
 
 	if (r < 0)
 		return r;
-	p.text = xmalloc(text.n + 1);
-	memcpy(p.text, text.n ? (const char *)text.p : "", text.n);
-	p.text[text.n] = '\0';
-	c.rest = slice_of(p.text, text.n);
+	p->text = xmalloc(text.n + 1);
+	memcpy(p->text, text.n ? (const char *)text.p : "", text.n);
+	p->text[text.n] = '\0';
+	c.rest = slice_of(p->text, text.n);
 	while ((r = conf_next(&c, &line, err)) == 1) {
 		rd.line = c.line;
 		r = take_line(&rd, line, err);
 		if (r < 0)
 			break;
 	}
+	return r < 0 ? conf_fail(&c, r, err) : 0;
+}
+
+int pack_parse(struct slice text, const char *name, struct pack *ret, struct err *err)
+{
+	AUTO_PACK struct pack p = {0};
+	int r = read_lines(text, name, &p, err);
+
 	if (r < 0)
-		return conf_fail(&c, r, err);
+		return r;
 	r = check_pack(&p, err);
 	if (r < 0)
 		return err_wrap(err, r, "%s", name);
+	*ret = p;
+	p = (struct pack){0};
+	return 0;
+}
+
+int pack_parse_calls(struct slice text, const char *name, struct pack *ret, struct err *err)
+{
+	AUTO_PACK struct pack p = {0};
+	int r = read_lines(text, name, &p, err);
+
+	if (r < 0)
+		return r;
+	if (!p.name || !p.graphql.n)
+		return err_set(err, -EINVAL, "%s: it has no GraphQL", name);
+	for (size_t i = 0; i < p.n_rows; i++)
+		pack_path_done(&p.row[i].path);
+	p.n_rows = 0;
 	*ret = p;
 	p = (struct pack){0};
 	return 0;

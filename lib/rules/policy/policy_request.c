@@ -522,6 +522,18 @@ void policy_find_git(const struct policy *p, const struct policy_op *op, struct 
 	ret->paths = ret->paths || managed.paths;
 }
 
+bool policy_names_service(const struct policy *p, const struct policy_op *op, struct slice service)
+{
+	const struct policy_request req = {.op = *op};
+	struct look l = {.p = p, .req = &req};
+	size_t part = 0;
+
+	while (p && !p->fault && next_part(&l, &part))
+		see_service(&l, service);
+	return l.is_named || l.is_damaged ||
+	       (p && p->managed && policy_names_service(p->managed, op, service));
+}
+
 bool policy_has_api(const struct policy *p)
 {
 	for (size_t part = 0; p && !p->fault && part < POLICY_N_PARTS; part++) {

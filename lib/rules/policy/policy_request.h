@@ -74,6 +74,8 @@ struct policy_git {
 };
 void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
 	struct policy_git *ret);
+/* Whether rules of kind api name the service. */
+bool policy_names_service(const struct policy *p, const struct policy_op *op, struct slice service);
 /* Whether there are rules about API packs. */
 bool policy_has_api(const struct policy *p);
 /* The names of headers that rules have, in lower case, each once. Returns their number; if it is

@@ -212,6 +212,20 @@ static void put_rule(struct wr *wr, const struct deny *d)
 	put_clean(wr, d->rule);
 }
 
+/* The member that clients of APIs print: all in one line. */
+static void put_message(struct wr *wr, const struct deny *d)
+{
+	put_detail(wr, d);
+	if (d->instead.n > 0) {
+		wr_printf(wr, "; allowed: ");
+		put_instead(wr, d);
+	}
+	wr_printf(wr, d->approval.n > 0	 ? "; approve: "
+		      : d->no_rule_helps ? "; see: "
+					 : "; allow: ");
+	put_command(wr, d);
+}
+
 static int write_json(struct wr *wr, const struct deny *d)
 {
 	bool pending = d->approval.n > 0;
@@ -220,6 +234,7 @@ static int write_json(struct wr *wr, const struct deny *d)
 		pending ? "urn:sbx:pending" : "about:blank",
 		pending ? "Waiting for approval" : "Blocked by network policy");
 	put_member(wr, "detail", d, put_detail);
+	put_member(wr, "message", d, put_message);
 	put_member(wr, "target", d, put_target);
 	if (d->rule.n > 0)
 		put_member(wr, "rule", d, put_rule);
@@ -237,6 +252,16 @@ static int write_json(struct wr *wr, const struct deny *d)
 	return wr_finish(wr);
 }
 
+/* application/problem+json, application/vnd.github+json ... */
+static bool is_json_type(struct slice type)
+{
+	static const char begin[] = "application/", end[] = "+json";
+	size_t n = sizeof(begin) - 1, m = sizeof(end) - 1;
+
+	return type.n > n + m && canon_text_eq_fold(slice_of(type.p, n), begin) &&
+	       canon_text_eq_fold(slice_of(type.p + type.n - m, m), end);
+}
+
 bool deny_wants_json(struct slice accept)
 {
 	struct slice item;
@@ -246,8 +271,7 @@ bool deny_wants_json(struct slice accept)
 		size_t n = mark ? (size_t)(mark - item.p) : item.n;
 		struct slice type = canon_text_trim(canon_text_cut(item, 0, n));
 
-		if (canon_text_eq_fold(type, "application/json") ||
-			canon_text_eq_fold(type, "application/problem+json"))
+		if (canon_text_eq_fold(type, "application/json") || is_json_type(type))
 			return true;
 	}
 	return false;

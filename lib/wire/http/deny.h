@@ -21,7 +21,7 @@
 
 #define DENY_MAX_TEXT 255
 #define DENY_MAX_LINE 512
-#define DENY_ROOM 12288
+#define DENY_ROOM 16384
 #define DENY_RETRY_S 60 /* what waits for approval is worth another try then */
 
 struct deny {
@@ -39,7 +39,7 @@ struct deny {
 	struct slice approval; /* not empty: a person can approve it; the id */
 };
 
-/* Whether an Accept header names JSON. */
+/* Whether an Accept header names JSON, or a type that is JSON: application/vnd.github+json. */
 bool deny_wants_json(struct slice accept);
 /* The sentences, one a line, with a line end after the last. */
 int deny_write_text(struct wr *wr, const struct deny *d) MUST_CHECK;

@@ -12,6 +12,8 @@
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 #include "lib/rules/airlock/autorun.h"
+#include "lib/rules/clerk/clerk_call.h"
+#include "lib/rules/pack/pack_graphql.h"
 #include "network.h"
 
 static const char receive_end[] = "/git-receive-pack", upload_end[] = "/git-upload-pack";
@@ -38,7 +40,7 @@ static void record_lost(struct keeper *k, const struct clerk *c, const char *why
 	struct edge_verdict v;
 
 	if (!c->push.is_advert && !c->is_decided)
-		gate_refuse_push(k->gate, c->ask, c->push.repository, why, &v);
+		gate_refuse_push(k->gate, c->ask, &c->push, why, &v);
 }
 
 static void drop_clerk(struct keeper *k, struct worker *w, const char *why)
@@ -50,6 +52,7 @@ static void drop_clerk(struct keeper *k, struct worker *w, const char *why)
 	free(TAKE(c->ask));
 	free(TAKE(c->records));
 	free(TAKE(c->effect));
+	free(TAKE(c->verbs));
 	fd_close(&c->edge_fd);
 	c->held_ms = 0;
 }
@@ -67,26 +70,35 @@ static void set_timer(struct keeper *k)
 		(struct loop_key){.kind = EV_TIMER_CLERKS});
 }
 
-static struct clerk *free_place(struct keeper *k)
+static struct clerk *free_place(struct keeper *k, bool is_calls)
 {
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++)
+	size_t from = is_calls ? KEEPER_MAX_CLERKS : 0;
+	size_t to = is_calls ? KEEPER_N_CLERKS : KEEPER_MAX_CLERKS;
+
+	for (size_t i = from; i < to; i++)
 		if (!k->clerks->list[i].worker.alive)
 			return &k->clerks->list[i];
 	return NULL;
 }
 
+static unsigned *violations_of(struct keeper *k, bool is_calls)
+{
+	return is_calls ? &k->clerks->n_call_violations : &k->clerks->n_violations;
+}
+
 int clerks_open(struct keeper *k, const struct edge_ask *ask, const struct gate_push *push,
 	int *ret_edge_fd, struct err *err)
 {
-	struct clerk *c = free_place(k);
+	struct clerk *c = free_place(k, push->is_calls);
 	int fds[2], r;
 
 	if (!c)
-		return err_set(err, -EBUSY, "more than %d pushes at the same time: try again",
-			KEEPER_MAX_CLERKS);
-	if (k->clerks->n_violations >= KEEPER_CLERK_VIOLATIONS)
-		return err_set(err, -EPERM,
-			"sbx-clerk-git violated its protocol repeatedly: see keeper.log");
+		return err_set(err, -EBUSY, "more than %d %s at the same time: try again",
+			push->is_calls ? KEEPER_MAX_CALLS : KEEPER_MAX_CLERKS,
+			push->is_calls ? "requests to GraphQL" : "pushes");
+	if (*violations_of(k, push->is_calls) >= KEEPER_CLERK_VIOLATIONS)
+		return err_set(err, -EPERM, "%s violated its protocol repeatedly: see keeper.log",
+			c->worker.ops->program);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return err_set(err, -EMFILE, "no file descriptors available on the host");
 	fill_clerk(c, ask, push);
@@ -95,7 +107,7 @@ int clerks_open(struct keeper *k, const struct edge_ask *ask, const struct gate_
 	if (r < 0) {
 		fd_close(&fds[0]);
 		c->is_decided = true; /* the caller records it */
-		drop_clerk(k, &c->worker, "sbx-clerk-git did not start");
+		drop_clerk(k, &c->worker, "the clerk did not start");
 		return r;
 	}
 	*ret_edge_fd = fds[0];
@@ -128,7 +140,7 @@ static void answer_clerk(struct keeper *k, struct clerk *c, const struct clerk_d
 	if (r == 0)
 		c->worker.phase = chan_after(&clerk_chan, c->worker.phase, CLERK_DECIDED);
 	else
-		worker_stop(k, &c->worker, "sbx-clerk-git did not take the decision");
+		worker_stop(k, &c->worker, "the clerk did not take the decision");
 }
 
 static void refuse_clerk(struct keeper *k, struct clerk *c, const struct edge_verdict *v)
@@ -164,7 +176,7 @@ static void pass_clerk(struct keeper *k, struct clerk *c)
 	}
 	(void)snprintf(v.reason, sizeof(v.reason), "%s", err_text(&err, r));
 	c->is_decided = true;
-	gate_refuse_push(k->gate, c->ask, c->push.repository, err_text(&err, r), &v);
+	gate_refuse_push(k->gate, c->ask, &c->push, err_text(&err, r), &v);
 	refuse_clerk(k, c, &v);
 }
 
@@ -174,6 +186,9 @@ static struct gate_pushed pushed_of(const struct clerk *c)
 {
 	struct gate_pushed p = {
 		.effect = c->effect, .n = c->n_effects, .preview = c->judged.preview};
+
+	if (c->push.is_calls && c->judged.text[0])
+		p.unknown = c->judged.text;
 
 	memcpy(p.commands, c->judged.commands, sizeof(p.commands));
 	return p;
@@ -221,7 +236,7 @@ static void run_clerk(struct keeper *k, struct clerk *c)
 
 void clerks_resume(struct keeper *k)
 {
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++) {
 		struct clerk *c = &k->clerks->list[i];
 
 		if (c->worker.alive && c->held_ms)
@@ -233,7 +248,7 @@ uint64_t clerks_held_until(const struct keeper *k)
 {
 	uint64_t until = UINT64_MAX;
 
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++) {
 		const struct clerk *c = &k->clerks->list[i];
 
 		if (c->worker.alive && c->held_ms)
@@ -246,7 +261,7 @@ size_t clerks_count_held(const struct keeper *k)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++)
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++)
 		n += k->clerks->list[i].worker.alive && k->clerks->list[i].held_ms;
 	return n;
 }
@@ -268,13 +283,24 @@ static int make_list(void)
 	return file < 0 ? -EIO : sealed_file_open(file);
 }
 
+/* -ENOENT: the rules are no longer about an API. */
+static int make_pack(const struct keeper *k, const struct clerk *c)
+{
+	const struct pack *pack = gate_pack(k->gate, c->ask->host, c->ask->port);
+	AUTO_CLOSE int file = pack ? sealed_file_make("pack", slice_from_str(pack->text)) : -1;
+
+	if (!pack)
+		return -ENOENT;
+	return file < 0 ? -EIO : sealed_file_open(file);
+}
+
 static int send_open(struct keeper *k, struct clerk *c)
 {
 	struct clerk_open open = {.is_advert = c->push.is_advert,
 		.paths = c->push.paths,
 		.files = c->push.asks,
-		.max_bytes = KEEPER_PUSH_BYTES};
-	AUTO_CLOSE int list = make_list();
+		.max_bytes = c->push.is_calls ? KEEPER_CALL_BYTES : KEEPER_PUSH_BYTES};
+	AUTO_CLOSE int list = c->push.is_calls ? make_pack(k, c) : make_list();
 	int r = list < 0 ? list : chan_send_plain(c->worker.sock, CLERK_CONFIG, 0, list);
 
 	(void)gate_get_wants(k->gate, c->ask, clock_wall_ms(), open.wants);
@@ -291,7 +317,7 @@ static int begin_clerk(struct keeper *k, struct worker *w, struct err *err)
 	struct clerk *c = clerk_of(k, w);
 
 	if (send_open(k, c) < 0) /* not a fault of the clerk */
-		worker_stop(k, w, "cannot configure sbx-clerk-git");
+		worker_stop(k, w, "cannot configure the clerk");
 	else if (c->push.is_advert)
 		pass_clerk(k, c);
 	return 0;
@@ -338,7 +364,7 @@ static int on_want(struct keeper *k, struct clerk *c, const struct ipc_msg *msg,
 	AUTO_CLOSE int fd = -1;
 	int r = clerk_get_want(msg, named);
 
-	if (r < 0 || c->push.is_advert || c->n_wants++ == CLERK_MAX_WANTS)
+	if (r < 0 || c->push.is_advert || c->push.is_calls || c->n_wants++ == CLERK_MAX_WANTS)
 		return err_set(err, -EBADMSG, "sent a WANT that is not permitted");
 	r = make_fetch(k, c, &ask);
 	if (r == 0)
@@ -351,7 +377,7 @@ static int on_want(struct keeper *k, struct clerk *c, const struct ipc_msg *msg,
 		str_make_printable(line.text);
 	}
 	if (clerk_answer_want(c->worker.sock, &line, fd) < 0)
-		worker_stop(k, &c->worker, "sbx-clerk-git did not take a message");
+		worker_stop(k, &c->worker, "the clerk did not take a message");
 	return 0;
 }
 
@@ -359,9 +385,10 @@ static int on_effects(struct clerk *c, const struct ipc_msg *msg, struct err *er
 {
 	struct slice records;
 	size_t n;
+	int r = c->push.is_calls ? clerk_get_calls(msg, &records, &n)
+				 : clerk_get_effects(msg, &records, &n);
 
-	if (clerk_get_effects(msg, &records, &n) < 0 || c->push.is_advert ||
-		n > CLERK_MAX_EFFECTS - c->n_effects ||
+	if (r < 0 || c->push.is_advert || n > CLERK_MAX_EFFECTS - c->n_effects ||
 		records.n > CLERKS_MAX_RECORDS - c->n_records)
 		return err_set(err, -EBADMSG, "sent effects that are not permitted");
 	c->records = xrealloc(c->records, c->n_records + records.n);
@@ -369,6 +396,48 @@ static int on_effects(struct clerk *c, const struct ipc_msg *msg, struct err *er
 	c->n_records += records.n;
 	c->n_effects += n;
 	return 0;
+}
+
+/* The verb and the risk are those of the pack that applies now. */
+static void make_call(
+	const struct pack *pack, struct clerk *c, const struct clerk_call *call, size_t i)
+{
+	const struct pack_row *row =
+		pack && call->type != CLERK_UNKNOWN
+			? pack_find_field(
+				  pack, slice_from_str(clerk_call_name(call->type)), call->field)
+			: NULL;
+	char *verb = c->verbs + i * (PACK_MAX_WORD + 1);
+
+	c->effect[i] =
+		(struct effect){.kind = EFFECT_API, .target = slice_from_str(c->push.repository)};
+	if (!row || row->verb.n > PACK_MAX_WORD) {
+		c->effect[i].is_unknown = true;
+		c->effect[i].why = slice_from_str("body");
+		return;
+	}
+	memcpy(verb, row->verb.p, row->verb.n);
+	c->effect[i].verb = slice_of(verb, row->verb.n);
+	c->effect[i].object = call->object;
+	c->effect[i].risk = slice_from_str(pack_risk_name(row->risk));
+}
+
+/* A request without an effect is one that is not known. */
+static void make_calls(const struct keeper *k, struct clerk *c)
+{
+	const struct pack *pack = gate_pack(k->gate, c->ask->host, c->ask->port);
+	struct slice rest = slice_of(c->records, c->n_records);
+	struct clerk_call call = {.type = CLERK_UNKNOWN};
+	size_t n = MAX(c->n_effects, (size_t)1);
+
+	c->effect = xcalloc(n, sizeof(*c->effect));
+	c->verbs = xcalloc(n, PACK_MAX_WORD + 1);
+	for (size_t i = 0; i < n; i++) {
+		if (clerk_next_call(&rest, &call) < 1)
+			call = (struct clerk_call){.type = CLERK_UNKNOWN};
+		make_call(pack, c, &call, i);
+	}
+	c->n_effects = n;
 }
 
 /* The records do not move any more. */
@@ -397,12 +466,15 @@ static int on_judged(struct keeper *k, struct clerk *c, const struct ipc_msg *ms
 		return err_set(err, -EBADMSG, "sent a judgement that is not permitted");
 	c->is_judged = true;
 	if (!c->judged.is_unknown) {
-		make_effects(c);
+		if (c->push.is_calls)
+			make_calls(k, c);
+		else
+			make_effects(c);
 		run_clerk(k, c);
 		return 0;
 	}
 	c->is_decided = true;
-	gate_refuse_push(k->gate, c->ask, c->push.repository, c->judged.text, &v);
+	gate_refuse_push(k->gate, c->ask, &c->push, c->judged.text, &v);
 	refuse_clerk(k, c, &v);
 	return 0;
 }
@@ -430,7 +502,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 
 static void count_violation(struct keeper *k, struct worker *w)
 {
-	k->clerks->n_violations++;
+	++*violations_of(k, clerk_of(k, w)->push.is_calls);
 }
 
 static const char *target_text(const struct worker *w)
@@ -457,13 +529,28 @@ static const struct worker_ops clerk_worker = {
 	.get_target = target_text,
 };
 
+static const struct worker_ops call_worker = {
+	.program = "sbx-clerk",
+	.profile = JAIL_CLERK,
+	.ev_message = EV_CLERK,
+	.ev_end = EV_CLERK_END,
+	.chan = &clerk_chan,
+	.spawn = spawn_clerk,
+	.on_hello = begin_clerk,
+	.on_message = take_message,
+	.on_end = drop_clerk,
+	.on_violation = count_violation,
+	.get_target = target_text,
+};
+
 /* ---- events ---- */
 
 void clerks_init(struct keeper *k)
 {
-	for (uint32_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+	for (uint32_t i = 0; i < KEEPER_N_CLERKS; i++) {
 		k->clerks->list[i].edge_fd = -1;
-		worker_init(&k->clerks->list[i].worker, &clerk_worker, i);
+		worker_init(&k->clerks->list[i].worker,
+			i < KEEPER_MAX_CLERKS ? &clerk_worker : &call_worker, i);
 	}
 }
 
@@ -486,12 +573,12 @@ void clerks_on_timer(struct keeper *k)
 {
 	uint64_t now = clock_mono_ms();
 
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++) {
 		struct clerk *c = &k->clerks->list[i];
 
 		if (c->worker.alive && !c->is_judged && !c->is_decided &&
 			now - c->worker.started_ms >= KEEPER_CLERK_MS)
-			worker_stop(k, &c->worker, "the push was not complete in time");
+			worker_stop(k, &c->worker, "the request was not complete in time");
 	}
 	if (clerks_are_busy(k))
 		set_timer(k);
@@ -499,19 +586,19 @@ void clerks_on_timer(struct keeper *k)
 
 void clerks_on_policy(struct keeper *k)
 {
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++) {
 		struct clerk *c = &k->clerks->list[i];
 		struct gate_pushed pushed = pushed_of(c);
 
 		if (c->worker.alive && c->is_sent && !c->push.is_advert &&
 			!gate_passes_push(k->gate, c->ask, &pushed, clock_wall_ms()))
-			worker_stop(k, &c->worker, "the policy no longer allows the push");
+			worker_stop(k, &c->worker, "the policy no longer allows the request");
 	}
 }
 
 bool clerks_are_busy(const struct keeper *k)
 {
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++)
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++)
 		if (k->clerks->list[i].worker.alive)
 			return true;
 	return false;
@@ -520,6 +607,6 @@ bool clerks_are_busy(const struct keeper *k)
 void clerks_kill_all(struct keeper *k, const char *why)
 {
 	loop_timer_clear(&k->loop, &k->clerks->timer);
-	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++)
+	for (size_t i = 0; i < KEEPER_N_CLERKS; i++)
 		worker_stop(k, &k->clerks->list[i].worker, why);
 }

@@ -98,8 +98,8 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
 		edge_ask_ticket(ask, &p->open.ticket);
 }
 
-/* For requests inside intercepted TLS; sbx-origin has the other end of the socket, or sbx-clerk-git
- * if the content of a push must be read. */
+/* For requests inside intercepted TLS; sbx-origin has the other end of the socket, or a clerk
+ * if the content must be read. */
 static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 {
 	struct err err = {0};

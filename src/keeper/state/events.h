@@ -58,8 +58,8 @@ enum keeper_ev {
 	EV_TIMER_DENIED,
 	EV_TIMER_HOLDS,
 	EV_TIMER_HOLDS_SEND,
-	EV_CLERK,     /* idx: which sbx-clerk-git */
-	EV_CLERK_END, /* idx: which sbx-clerk-git */
+	EV_CLERK,     /* idx: which sbx-clerk-git or sbx-clerk */
+	EV_CLERK_END, /* idx: which of them */
 	EV_TIMER_CLERKS,
 	KEEPER_N_EVENTS,
 };

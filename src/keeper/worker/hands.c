@@ -632,13 +632,15 @@ int hands_start(struct keeper *k, struct err *err)
 	AUTO_FREE char *edge = paths_get(PATHS_LIBEXEC, "sbx-edge");
 	AUTO_FREE char *egress = paths_get(PATHS_LIBEXEC, "sbx-egress");
 	AUTO_FREE char *ssh_agent = paths_get(PATHS_LIBEXEC, "sbx-ssh-agent");
-	AUTO_FREE char *clerk = paths_get(PATHS_LIBEXEC, "sbx-clerk-git");
+	AUTO_FREE char *clerk_git = paths_get(PATHS_LIBEXEC, "sbx-clerk-git");
+	AUTO_FREE char *clerk = paths_get(PATHS_LIBEXEC, "sbx-clerk");
 	struct jail_root roots[MAX_ROOTS];
 	struct spawner_program programs[] = {
 		{JAIL_EDGE, edge},
 		{JAIL_EGRESS, egress},
 		{JAIL_SSH_AGENT, ssh_agent},
-		{JAIL_CLERK_GIT, clerk},
+		{JAIL_CLERK_GIT, clerk_git},
+		{JAIL_CLERK, clerk},
 		{JAIL_QEMU, ARGS_QEMU},
 		{JAIL_QEMU, DISK_QEMU_IMG},
 	};

@@ -287,6 +287,12 @@ static void sealed_programs_have_exactly_these_calls(void **state)
 			"recvmsg exit fcntl gettimeofday sysinfo gettid futex "
 			"restart_syscall clock_gettime exit_group epoll_wait epoll_ctl "
 			"tgkill epoll_pwait getrandom epoll_pwait2"},
+		{JAIL_CLERK,
+			"read write close mmap mprotect munmap brk rt_sigaction rt_sigprocmask "
+			"rt_sigreturn pread64 writev mremap madvise getpid sendto recvfrom sendmsg "
+			"recvmsg exit fcntl gettimeofday sysinfo gettid futex "
+			"restart_syscall clock_gettime exit_group epoll_wait epoll_ctl "
+			"tgkill epoll_pwait getrandom epoll_pwait2"},
 		{JAIL_HIDE, "read write poll rt_sigreturn restart_syscall exit_group ppoll "
 			    "process_vm_readv"},
 		/* and openat of a directory by name only (openat/name-only) */

@@ -144,13 +144,13 @@ static void test_sealed_origin_has_what_it_is_given(void **state)
 	assert_int_equal(origin->limit.nproc, 0);
 }
 
-static void test_sealed_clerk_has_passed_sockets_only(void **state)
+static void clerk_has_passed_sockets_only(enum jail_profile profile)
 {
 	static const char *const never[] = {"open", "openat", "openat2", "creat", "socket",
 		"socketpair", "connect", "bind", "listen", "accept", "accept4", "execve",
 		"execveat", "fork", "vfork", "clone", "clone3", "kill", "mount", "unlink", "rename",
 		"seccomp", "prctl", "ioctl", "setsockopt", "memfd_create", "mlock"};
-	const struct jail_row *clerk = jail_row(JAIL_CLERK_GIT);
+	const struct jail_row *clerk = jail_row(profile);
 
 	for (size_t c = 0; c < ARRAY_LEN(never); c++)
 		assert_false(has_call(clerk->seal, never[c]));
@@ -161,6 +161,12 @@ static void test_sealed_clerk_has_passed_sockets_only(void **state)
 	assert_int_equal(clerk->limit.fsize, 0);
 	assert_int_equal(clerk->limit.nproc, 0);
 	assert_true(clerk->limit.as > 0 && clerk->limit.cpu > 0);
+}
+
+static void test_sealed_clerks_have_passed_sockets_only(void **state)
+{
+	clerk_has_passed_sockets_only(JAIL_CLERK_GIT);
+	clerk_has_passed_sockets_only(JAIL_CLERK);
 }
 
 static void test_only_virtiofsd_and_template_tools_keep_capabilities(void **state)
@@ -225,7 +231,7 @@ int main(void)
 		cmocka_unit_test(test_sealed_egress_has_no_files_or_exec_and_no_way_in),
 		cmocka_unit_test(test_sealed_vault_starts_nothing_and_calls_nobody),
 		cmocka_unit_test(test_sealed_origin_has_what_it_is_given),
-		cmocka_unit_test(test_sealed_clerk_has_passed_sockets_only),
+		cmocka_unit_test(test_sealed_clerks_have_passed_sockets_only),
 		cmocka_unit_test(test_only_virtiofsd_and_template_tools_keep_capabilities),
 		cmocka_unit_test(test_template_tools_and_git_make_no_namespace_mount_or_socket),
 		cmocka_unit_test(test_git_is_limited_in_memory_and_files),

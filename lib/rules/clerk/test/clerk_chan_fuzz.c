@@ -2,7 +2,7 @@
 /* A packet through the decoders of clerk_chan. What decodes is within its bounds. */
 #include <assert.h>
 #include <string.h>
-#include "lib/rules/clerk/clerk_chan.h"
+#include "lib/rules/clerk/clerk_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +22,23 @@ static void read_records(const struct ipc_msg *msg)
 	assert(found == n && records.n == 0);
 }
 
+static void read_calls(const struct ipc_msg *msg)
+{
+	struct clerk_call call;
+	struct slice records;
+	size_t n, found = 0;
+
+	if (clerk_get_calls(msg, &records, &n) < 0)
+		return;
+	while (clerk_next_call(&records, &call) == 1) {
+		assert(call.type <= CLERK_UNKNOWN && clerk_call_name(call.type));
+		assert(call.field.n <= CLERK_MAX_FIELD && call.object.n <= CLERK_MAX_OBJECT);
+		assert((call.type == CLERK_UNKNOWN) == (call.field.n == 0));
+		found++;
+	}
+	assert(found == n && records.n == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ipc_msg msg;
@@ -34,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ipc_parse(slice_of(data, size), &msg) < 0)
 		return 0;
 	read_records(&msg);
+	read_calls(&msg);
 	if (clerk_get_judged(&msg, &judged) == 0)
 		assert(memchr(judged.preview, 0, sizeof(judged.preview)) &&
 			(!judged.is_unknown || judged.text[0]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of sbx-clerk-git at their limits, and what must not decode. */
-#include "lib/rules/clerk/clerk_chan.h"
+/* Messages of sbx-clerk-git and sbx-clerk at their limits, and what must not decode. */
+#include "lib/rules/clerk/clerk_call.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -174,6 +174,58 @@ static void the_order_of_messages_is_fixed(void **state)
 		chan_after(&clerk_chan, CLERK_PHASE_READ, CLERK_JUDGED), CLERK_PHASE_JUDGED);
 }
 
+static void must_not_be_calls(const uint8_t *p, size_t n)
+{
+	struct slice records;
+	size_t n_records;
+
+	receive(clerk_send_effects(sock[0], slice_of(p, n)));
+	assert_int_equal(clerk_get_calls(&msg, &records, &n_records), -EBADMSG);
+}
+
+static void put_call(struct wr *wr, enum clerk_call_type type, size_t field, size_t object)
+{
+	static char text[CLERK_MAX_OBJECT + 1];
+	struct clerk_call call = {type, slice_of(text, field), slice_of(text, object)};
+
+	memset(text, 'a', sizeof(text));
+	clerk_put_call(wr, &call);
+	assert_false(wr->bad);
+}
+
+static void calls_arrive_within_their_limits(void **state)
+{
+	static const struct {
+		uint8_t type;
+		size_t field, object;
+	} bad[] = {{CLERK_QUERY, 0, 1}, {CLERK_QUERY, 1, 0}, {CLERK_UNKNOWN, 1, 0},
+		{CLERK_UNKNOWN, 0, 1}, {CLERK_UNKNOWN + 1, 0, 0},
+		{CLERK_MUTATION, CLERK_MAX_FIELD + 1, 1}, {CLERK_QUERY, 1, CLERK_MAX_OBJECT + 1}};
+	uint8_t buf[4000];
+	struct wr wr = wr_init(buf, sizeof(buf));
+	struct clerk_call call;
+	struct slice records;
+	size_t n;
+
+	put_call(&wr, CLERK_MUTATION, CLERK_MAX_FIELD, CLERK_MAX_OBJECT);
+	put_call(&wr, CLERK_UNKNOWN, 0, 0);
+	receive(clerk_send_effects(sock[0], slice_of(buf, wr.n)));
+	assert_int_equal(clerk_get_calls(&msg, &records, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(clerk_next_call(&records, &call), 1);
+	assert_int_equal(call.object.n, CLERK_MAX_OBJECT);
+	assert_int_equal(clerk_next_call(&records, &call), 1);
+	assert_int_equal(call.type, CLERK_UNKNOWN);
+	assert_int_equal(clerk_next_call(&records, &call), 0);
+	must_not_be_calls(buf, wr.n - 1);
+	must_not_be_calls(buf, 0);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		wr = wr_init(buf, sizeof(buf));
+		put_call(&wr, bad[i].type, bad[i].field, bad[i].object);
+		must_not_be_calls(buf, wr.n);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, up, down)
 
 int main(void)
@@ -182,6 +234,7 @@ int main(void)
 		TEST(the_longest_texts_arrive),
 		TEST(records_of_effects_arrive_in_their_order),
 		TEST(bad_records_do_not_decode),
+		TEST(calls_arrive_within_their_limits),
 		TEST(a_socket_comes_only_with_a_yes),
 		TEST(an_unknown_push_has_a_reason),
 		TEST(the_order_of_messages_is_fixed),

@@ -351,10 +351,11 @@ static void a_new_policy_counts_for_open_pushes(void **state)
 
 static void an_unreadable_push_is_refused_and_recorded(void **state)
 {
+	static const struct gate_push push = {.repository = "acme/a"};
 	struct edge_ask ask = make_ask("POST", PUSH);
 
 	set_policy("allow git " HOST "/acme/* do push\n");
-	gate_refuse_push(gate, &ask, "acme/a", "the pack is malformed", &verdict);
+	gate_refuse_push(gate, &ask, &push, "the pack is malformed", &verdict);
 	assert_false(verdict.allowed);
 	assert_string_equal(verdict.effect, "unknown:git " HOST "/acme/a - why=body");
 	assert_string_equal(verdict.reason, "the pack is malformed");

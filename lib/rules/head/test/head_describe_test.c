@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
 
@@ -13,7 +14,10 @@ static const char demo_pack[] =
 	"api 1\nservice demo\nabout a demo\nhost git.example.com:443\n"
 	"object repo repo/{owner}/{repo}\n"
 	"op read repo.get GET /repos/{owner}/{repo} on repo\n"
-	"case GET /repos/a/b = read repo.get repo/a/b\ncase GET /repos/a = unknown\nend\n";
+	"case GET /repos/a/b = read repo.get repo/a/b\ncase GET /repos/a = unknown\n"
+	"graphql /graphql\nop read all.query query * on repo show owner=arg:/o repo=arg:/r\n"
+	"case POST /graphql body {\"query\": \"{a(o: 1, r: 2)}\"} = read all.query repo/1/2\n"
+	"case POST /graphql body {\"query\": \"subscription {a}\"} = unknown\nend\n";
 
 static struct pack pack;
 
@@ -109,6 +113,23 @@ static void a_pack_describes_requests_to_its_host(void **state)
 				  "unknown:api demo - why=no-row\n");
 }
 
+/* Only a POST to exactly this path is one whose content is read. */
+static void calls_are_known_by_their_content(void **state)
+{
+	static const struct row other[] = {{"GET", "/graphql"}, {"PUT", "/graphql"},
+		{"POST", "/graphql/"}, {"POST", "/GraphQL"}, {"POST", "/%67raphql"},
+		{"POST", "/graphql;a"}, {"POST", "/x"}};
+	char text[2048];
+
+	describe(&(struct row){"POST", "/graphql", NULL, NULL}, &pack, text, sizeof(text));
+	assert_string_equal(
+		text, "http:POST git.example.com /graphql\nunknown:api demo - why=body\n");
+	for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+		describe(&other[i], &pack, text, sizeof(text));
+		assert_non_null(strstr(text, "unknown:api demo - why=no-row\n"));
+	}
+}
+
 static void what_is_not_canonical_has_none(void **state)
 {
 	static const char *const bad[] = {"*", "", "x", "/a b", "/%zz", "/../x", "/a\\b"};
@@ -132,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_have_their_descriptions),
 		cmocka_unit_test(a_pack_describes_requests_to_its_host),
+		cmocka_unit_test(calls_are_known_by_their_content),
 		cmocka_unit_test(what_is_not_canonical_has_none),
 	};
 	struct err err = {0};

@@ -101,7 +101,9 @@ static void json_is_for_those_who_ask(void **state)
 
 	assert_true(deny_wants_json(slice_from_str("text/html, Application/JSON;q=0.9")));
 	assert_true(deny_wants_json(slice_from_str("application/problem+json")));
+	assert_true(deny_wants_json(slice_from_str("application/vnd.github.v3+JSON; q=1")));
 	assert_false(deny_wants_json(slice_from_str("*/*")));
+	assert_false(deny_wants_json(slice_from_str("text/x+json")));
 	assert_false(deny_wants_json(slice_from_str("")));
 	d.rule = slice_from_str("a\"b\\c");
 	assert_int_equal(deny_write_http(&wr, &d, true, false, false), 0);
@@ -210,6 +212,8 @@ static void a_refused_request_is_named(void **state)
 	assert_non_null(strstr(buf, ",\"effect\":\"http:POST api.example.com /v1/x\","
 				    "\"allowed_instead\":\"http api.example.com/v1/** method GET\","
 				    "\"allow\":\"sbx policy allow http"));
+	assert_non_null(strstr(buf, "; allowed: http api.example.com/v1/** method GET; allow: sbx "
+				    "policy allow http api.example.com/v1/x --method POST\""));
 	/* the longest ones fit */
 	memset(long_text, '"', sizeof(long_text));
 	d.effect = d.instead = d.command = d.reason = d.host = d.rule =
