@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "lib/base/mem.h"
+#include "lib/rules/policy/test/policy_text.h"
 
 static const char demo_pack[] =
 	"api 1\nservice demo\nabout a demo\nhost git.example.com:443\n"
@@ -130,6 +131,49 @@ static void calls_are_known_by_their_content(void **state)
 	}
 }
 
+/* sbx-origin: of a request whose content decides, the ticket says that the keeper has decided. */
+static void calls_are_sent_with_the_word_of_the_keeper_only(void **state)
+{
+	static const struct {
+		const char *rules;
+		bool judged, not_judged;
+	} rows_of_rules[] = {
+		{"allow api demo do any risk read\n", true, false},
+		{"deny api demo do any risk write\n", true, false},
+		{"ask api demo do any\n", true, false},
+		{"allow api demo do any,unknown\n", true, true},
+		{"allow http git.example.com/graphql method POST\n", true, true},
+		{"allow http git.example.com/** method GET\n", false, false},
+		{"allow api demo do any\ndeny http git.example.com/graphql\n", false, false},
+	};
+	const struct http_req req = {.method = slice_from_str("POST"),
+		.host = slice_from_str("git.example.com"),
+		.port = 443,
+		.path = slice_from_str("/graphql")};
+	struct arena arena;
+	struct host host;
+	char why[512];
+
+	arena_init(&arena, HTTP_ARENA_SIZE);
+	assert_int_equal(host_from_wire(req.host, &host, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows_of_rules); i++) {
+		AUTO_FREE char *text =
+			xasprintf("policy 2\nallow network git.example.com:443\n%send\n",
+				rows_of_rules[i].rules);
+		struct policy *policy = policy_load(slice_from_str(text), "policy", "demo");
+		const struct policy_op op = {.kind = RULE_NETWORK, .host = &host, .port = 443};
+		struct head_sender s = {.policy = policy, .op = &op, .pack = &pack};
+
+		assert_int_equal(head_may_send(&s, &req, &arena, why, sizeof(why)),
+			rows_of_rules[i].not_judged);
+		s.is_judged = true;
+		assert_int_equal(
+			head_may_send(&s, &req, &arena, why, sizeof(why)), rows_of_rules[i].judged);
+		policy_free(policy);
+	}
+	arena_done(&arena);
+}
+
 static void what_is_not_canonical_has_none(void **state)
 {
 	static const char *const bad[] = {"*", "", "x", "/a b", "/%zz", "/../x", "/a\\b"};
@@ -154,6 +198,7 @@ int main(void)
 		cmocka_unit_test(requests_have_their_descriptions),
 		cmocka_unit_test(a_pack_describes_requests_to_its_host),
 		cmocka_unit_test(calls_are_known_by_their_content),
+		cmocka_unit_test(calls_are_sent_with_the_word_of_the_keeper_only),
 		cmocka_unit_test(what_is_not_canonical_has_none),
 	};
 	struct err err = {0};
