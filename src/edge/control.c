@@ -46,10 +46,18 @@ int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 }
 
 /* The ask may wait for a person: its approval must not be used for nobody. */
-void control_send_gone(struct edge *e, uint32_t id)
+int control_send_left(struct edge *e, uint32_t id, bool ended)
 {
-	if (!e->control.wants_room && !e->control.done)
-		(void)!chan_send_plain(CONTROL_FD, EDGE_GONE, id, -1);
+	int r;
+
+	if (e->control.done)
+		return 0;
+	r = chan_send_plain(CONTROL_FD, ended ? EDGE_ENDED : EDGE_GONE, id, -1);
+	if (r == -EAGAIN)
+		control_want_room(&e->control);
+	else if (r < 0)
+		control_quit(&e->control, CONTROL_EXIT_OK);
+	return r == -EAGAIN ? r : 0;
 }
 
 static void flush_due(void *ctx)

@@ -34,7 +34,7 @@ void control_lost(struct edge *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Sends an ASK. Returns 0, or -EAGAIN if the keeper does not read now (asks_flush is called when it
  * does again) or has exited. */
 int control_send_ask(struct edge *e, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
-void control_send_gone(struct edge *e, uint32_t id);
+int control_send_left(struct edge *e, uint32_t id, bool ended) MUST_CHECK;
 
 /* net.c: called by the rest of edge. */
 void net_start(struct edge *e, int fd);

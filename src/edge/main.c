@@ -14,7 +14,7 @@ static const struct keeper_ops keeper_ops = {
 	.ready = control_ready,
 	.lost = control_lost,
 	.send_ask = control_send_ask,
-	.send_gone = control_send_gone,
+	.send_left = control_send_left,
 };
 static struct edge edge = {.keeper = &keeper_ops, .ctl.fd = -1, .first_ms = EDGE_FIRST_MS};
 

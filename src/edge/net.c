@@ -354,6 +354,9 @@ static void on_end(void *ctx, uint32_t sid, uint32_t slot)
 		else
 			caught_on_bytes(e, c);
 		return;
+	case CONN_ASKED:
+		asks_ended(e, c);
+		return;
 	case CONN_CHECKING:
 		check_on_bytes(e, c, (struct slice){0});
 		return;

@@ -37,6 +37,7 @@ static const struct edge_ops edge_callbacks = {
 	.on_ready = edge_ready,
 	.on_ask = net_on_ask,
 	.on_gone = net_on_gone,
+	.on_ended = net_on_ended,
 	.on_ca = trust_on_ca,
 	.on_room = net_run,
 	.on_end = edge_ended,

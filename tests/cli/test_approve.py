@@ -110,6 +110,22 @@ def test_an_answer_has_the_digest_that_was_read(held, inst):
     assert held.answers()[2] == ["K7QD", 1, os.getuid(), "api", "", 0]
 
 
+def test_a_withdrawn_request_cannot_be_approved(held, inst):
+    held.create("demo", [{**PUSH, "state": 4}, READ])
+    assert inst.sbx("approve", "-q", check=0).stdout == "M2XB\n"
+    assert "K7QD" not in inst.sbx("approve", check=0).stdout
+    assert [h["state"] for h in held.listed()] == ["withdrawn", "open"]
+    for argv in ((), ("--once", "--digest", digest(PUSH)), ("--always", "--digest", digest(PUSH))):
+        p = inst.sbx("approve", "K7QD", *argv, check=1)
+        assert "was withdrawn: the client left before an answer" in p.stderr, p.stderr
+        assert "cannot be approved" in p.stderr
+    assert inst.sbx("approve", "K7QD", "--show", check=0).stdout.startswith(
+        "Request K7QD of sandbox demo: withdrawn, ")
+    assert held.answers() == []
+    status, o = held.call("POST", "/v1/holds/K7QD", {"answer": "once", "digest": digest(PUSH)})
+    assert status == 409 and o["error"]["code"] == "withdrawn"
+
+
 def test_a_refusal_has_a_reason(held, inst):
     held.create()
     inst.sbx("refuse", "K7QD", "--reason", "use a branch", check=0)

@@ -260,7 +260,8 @@ def held(rig):
 
 def start(repo, *argv):
     return subprocess.Popen(["git", "push", "origin", *argv], cwd=repo.work, env=repo.env,
-                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True)
 
 
 def test_a_held_push_shows_what_it_does_and_passes_when_approved(rig, repo):
@@ -291,6 +292,41 @@ def test_a_held_push_that_a_person_refuses_says_so(rig, repo):
     assert rig.command("answer no") == "ok"
     assert "refused by the user" in push.communicate(timeout=60)[1]
     assert push.returncode != 0 and not repo.lab.gits.pushes
+
+
+def end_of(rig, ident):
+    """What became of a request that was held: `use` or `withdraw`."""
+    for _ in range(6000):
+        found = [r["action"] for r in rig.records()
+                 if r["kind"] == "approval" and r["hold"] == ident and r["action"] in
+                 ("use", "withdraw")]
+        if found:
+            return found[0]
+        time.sleep(0.01)
+    raise AssertionError(f"{ident} is neither used nor withdrawn")
+
+
+def test_a_push_whose_client_has_left_is_not_sent(rig, repo):
+    """git is killed, and at the same time a person approves."""
+    rules(rig, FETCH, "ask git github.com/acme/* do push,create")
+    ends = []
+    for i in range(8):
+        repo.lab.gits.pushes.clear()
+        repo.commit(f"number {i}")
+        push = start(repo, f"HEAD:refs/heads/b{i}")
+        text = held(rig)
+        assert f"refs/heads/b{i}" in text
+        if i % 4 == 3:
+            rig.command("answer once")
+        os.killpg(push.pid, signal.SIGKILL)
+        time.sleep(i % 3 / 50)
+        rig.command("answer once")
+        push.wait()
+        ends.append(end_of(rig, text.split()[0]))
+        clerks(rig, 0)
+        if ends[-1] == "withdraw":
+            assert not repo.lab.gits.pushes and repo.at(f"refs/heads/b{i}") == ""
+    assert set(ends) == {"use", "withdraw"}
 
 
 class Half:

@@ -316,6 +316,7 @@ class Keeper:
             if h["id"] != name or h.get("state", 1) == 0:
                 continue
             code = (-errno.ESTALE if hashlib.sha256(h["effects"].encode()).digest() != digest else
+                    -errno.ECANCELED if h.get("state", 1) == 4 else
                     -errno.EALREADY if h.get("state", 1) != 1 else
                     -errno.EINVAL if choice and (choice == 4) != h.get("kind", 0) else 0)
             if code == 0:

@@ -70,7 +70,8 @@ enum edge_msg {
 	EDGE_ASK,
 	EDGE_VERDICT,
 	EDGE_CA,
-	EDGE_GONE, /* nothing waits for the VERDICT of this ASK any more; it is still sent */
+	EDGE_GONE,  /* nothing waits for the VERDICT of this ASK any more; it is still sent */
+	EDGE_ENDED, /* the client of this ASK has closed its direction */
 	EDGE_N_MSGS,
 };
 

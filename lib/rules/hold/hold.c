@@ -46,7 +46,8 @@ static struct hold *find_digest(
 	for (size_t i = 0; i < HOLD_MAX; i++) {
 		struct hold *h = &t->list[i];
 
-		if (is_live(h, now_ms) && memcmp(h->text.digest, digest, SHA256_BYTES) == 0)
+		if (is_live(h, now_ms) && h->state != HOLD_WITHDRAWN &&
+			memcmp(h->text.digest, digest, SHA256_BYTES) == 0)
 			return h;
 	}
 	return NULL;
@@ -78,12 +79,20 @@ static size_t count_links(const struct holds *t)
 	return n;
 }
 
+/* Else the place of the one that was withdrawn first. */
 static struct hold *find_free(struct holds *t)
 {
-	for (size_t i = 0; i < HOLD_MAX; i++)
-		if (t->list[i].state == HOLD_FREE)
-			return &t->list[i];
-	return NULL;
+	struct hold *old = NULL;
+
+	for (size_t i = 0; i < HOLD_MAX; i++) {
+		struct hold *h = &t->list[i];
+
+		if (h->state == HOLD_FREE)
+			return h;
+		if (h->state == HOLD_WITHDRAWN && (!old || h->until_ms < old->until_ms))
+			old = h;
+	}
+	return old;
 }
 
 /* ---- opening ---- */
@@ -172,6 +181,7 @@ static enum hold_result open_hold(
 		return HOLD_CROWDED;
 	if (is_too_often(t, now_ms))
 		return HOLD_OFTEN;
+	remove_hold(h);
 	copy_text(h, what);
 	make_id(t, h->id);
 	h->state = HOLD_OPEN;
@@ -233,6 +243,17 @@ void hold_close(struct hold *h)
 	remove_hold(h);
 }
 
+struct hold *hold_withdraw(struct holds *t, const uint8_t digest[SHA256_BYTES], uint64_t now_ms)
+{
+	struct hold *h = find_digest(t, digest, now_ms);
+
+	if (!h || h->state != HOLD_OPEN)
+		return NULL;
+	h->state = HOLD_WITHDRAWN;
+	h->until_ms = now_ms + HOLD_USE_MS;
+	return h;
+}
+
 /* ---- answers ---- */
 
 int hold_answer(struct holds *t, const char *id, const uint8_t digest[SHA256_BYTES],
@@ -244,6 +265,8 @@ int hold_answer(struct holds *t, const char *id, const uint8_t digest[SHA256_BYT
 		return -ENOENT;
 	if (memcmp(h->text.digest, digest, SHA256_BYTES) != 0)
 		return -ESTALE;
+	if (h->state == HOLD_WITHDRAWN)
+		return -ECANCELED;
 	if (h->state != HOLD_OPEN)
 		return -EALREADY;
 	h->state = what->yes ? HOLD_APPROVED : HOLD_REFUSED;

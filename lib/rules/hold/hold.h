@@ -12,7 +12,8 @@
  *          For a HOLD_LINK, a URL for the user's browser, no request waits. The caller keeps the
  *          others. For HOLD_WAIT one waits at most HOLD_INLINE_MS, and hold_again is called when
  *          the hold has changed: it never opens a hold, so a request that lost the approval to an
- *          equal one does not prompt again.
+ *          equal one does not prompt again. When all that wait have left, an open hold is
+ *          withdrawn, and kept for HOLD_USE_MS or until its place is needed: its id is explained.
  * Trust    Input: texts that the guest chose. They are copied, never parsed. An effect list that
  *          is too long to be shown is refused: a person must see everything that he approves.
  * Owns     A heap block per hold with its texts. All other calls use no heap.
@@ -43,7 +44,7 @@
 #define HOLD_DEFAULT_HOUR 20
 
 enum hold_kind { HOLD_REQUEST, HOLD_LINK, HOLD_N_KINDS };
-enum hold_state { HOLD_FREE, HOLD_OPEN, HOLD_APPROVED, HOLD_REFUSED };
+enum hold_state { HOLD_FREE, HOLD_OPEN, HOLD_APPROVED, HOLD_REFUSED, HOLD_WITHDRAWN };
 
 /* A request. The texts are NUL-terminated. */
 struct hold_text {
@@ -87,8 +88,7 @@ enum hold_result {
 /* seed: any number; it makes the ids. */
 void hold_init(struct holds *t, uint64_t seed);
 void hold_done(struct holds *t);
-/* Both are set to their limit if they are over it. */
-void hold_limits(struct holds *t, uint32_t max_open, uint32_t max_hour);
+void hold_limits(struct holds *t, uint32_t max_open, uint32_t max_hour); /* at most their limits */
 
 /* A request arrives. *ret: its hold, for PASS, WAIT and NO; *ret_new: it was opened. */
 enum hold_result hold_ask(struct holds *t, const struct hold_text *what, uint64_t now_ms,
@@ -96,11 +96,11 @@ enum hold_result hold_ask(struct holds *t, const struct hold_text *what, uint64_
 /* A request that waited since since_ms, after any change. *ret also for PENDING. */
 enum hold_result hold_again(struct holds *t, const uint8_t digest[SHA256_BYTES], uint64_t since_ms,
 	uint64_t now_ms, struct hold **ret);
-/* A request passes: an approval for one request is removed. */
-void hold_use(struct hold *h);
+void hold_use(struct hold *h);	 /* a request passes: an approval for one is removed */
 void hold_close(struct hold *h); /* removes it */
-
-/* The hold with this id that is open or was answered; NULL: none. */
+/* Of the open hold with this digest; NULL: there is none. */
+struct hold *hold_withdraw(struct holds *t, const uint8_t digest[SHA256_BYTES], uint64_t now_ms);
+/* The hold with this id that is open, was answered or withdrawn; NULL: none. */
 struct hold *hold_find(struct holds *t, const char *id, uint64_t now_ms);
 /* What a person answers. */
 struct hold_decision {
@@ -108,10 +108,10 @@ struct hold_decision {
 	uint64_t for_ms; /* of a yes: for all equal requests so long, or HOLD_NO_END; 0: for one */
 	const char *reason; /* of a no; NULL: none */
 };
-/* -ENOENT: no such hold. -ESTALE: another digest. -EALREADY: it was answered. */
+/* -ENOENT: none. -ESTALE: another digest. -EALREADY: it was answered. -ECANCELED: withdrawn. */
 int hold_answer(struct holds *t, const char *id, const uint8_t digest[SHA256_BYTES],
 	const struct hold_decision *what, uint64_t now_ms) MUST_CHECK;
-void hold_on_policy(struct holds *t); /* ends approvals and refusals; open holds stay */
+void hold_on_policy(struct holds *t); /* only open holds stay */
 /* Removes what has expired; true if something was removed. */
 bool hold_expire(struct holds *t, uint64_t now_ms);
 /* When the next one expires; UINT64_MAX: none. */

@@ -11,7 +11,7 @@ static_assert(sizeof(struct hold_msg) <= IPC_MAX_BODY, "a message has room for t
 static const struct field held_fields[] = {
 	FIELD_TEXT(hold_msg, id),
 	FIELD_RANGE(hold_msg, kind, 0, HOLD_N_KINDS - 1),
-	FIELD_RANGE(hold_msg, state, HOLD_OPEN, HOLD_REFUSED),
+	FIELD_RANGE(hold_msg, state, HOLD_OPEN, HOLD_WITHDRAWN),
 	FIELD_NUMBER(hold_msg, age_ms),
 	FIELD_NUMBER(hold_msg, left_ms),
 	FIELD_NUMBER(hold_msg, waiting),
@@ -51,7 +51,12 @@ const char *hold_choice_name(enum hold_choice choice)
 
 const char *hold_state_name(enum hold_state state)
 {
-	return state == HOLD_OPEN ? "open" : state == HOLD_APPROVED ? "approved" : "refused";
+	static const char *const names[] = {[HOLD_OPEN] = "open",
+		[HOLD_APPROVED] = "approved",
+		[HOLD_REFUSED] = "refused",
+		[HOLD_WITHDRAWN] = "withdrawn"};
+
+	return state > HOLD_FREE && state <= HOLD_WITHDRAWN ? names[state] : "";
 }
 
 int hold_send_held(int sock, uint32_t place, const struct hold_msg *held)

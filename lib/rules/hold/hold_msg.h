@@ -53,7 +53,7 @@ struct hold_reply {
 const char *hold_kind_name(enum hold_kind kind);
 /* "no", "once", "for", "always", "open" */
 const char *hold_choice_name(enum hold_choice choice);
-/* "open", "approved", "refused" */
+/* "open", "approved", "refused", "withdrawn" */
 const char *hold_state_name(enum hold_state state);
 
 int hold_send_held(int sock, uint32_t place, const struct hold_msg *held) MUST_CHECK;

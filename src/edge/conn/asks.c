@@ -15,7 +15,7 @@ static struct asked *find_free(struct net *net)
 }
 
 /* Returns true if the ask was sent. */
-static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask *ask)
+static bool send_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
 {
 	struct net *net = e->net;
 	struct asked *a = e->control.wants_room || e->control.done ? NULL : find_free(net);
@@ -31,6 +31,13 @@ static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask
 		.idx = c->idx};
 	net->next_ask++;
 	net->n_asked++;
+	if (ask->fault[0])
+		return true;
+	c->ask_id = id;
+	c->has_ask_id = true;
+	c->ended_told = false;
+	if (c->in_end)
+		asks_ended(e, c);
 	return true;
 }
 
@@ -69,7 +76,35 @@ static void drop_sent(struct edge *e, const struct conn *c)
 		if (!a->used || a->fault || a->gone || a->idx != c->idx)
 			continue;
 		a->gone = true;
-		e->keeper->send_gone(e, a->id);
+		a->gone_due = e->keeper->send_left(e, a->id, false) < 0;
+	}
+}
+
+/* A stream of HTTP/2 ends with its request. */
+void asks_ended(struct edge *e, struct conn *c)
+{
+	if (!c->has_ask_id || c->wait || c->ended_told || c->stream)
+		return;
+	c->ended_told = true;
+	c->ended_due = e->keeper->send_left(e, c->ask_id, true) < 0;
+}
+
+/* What the keeper did not read in time. */
+static void flush_left(struct edge *e)
+{
+	struct net *net = e->net;
+
+	for (size_t i = 0; i < NET_ASKS; i++) {
+		struct asked *a = &net->asked[i];
+
+		if (a->used && a->gone_due)
+			a->gone_due = e->keeper->send_left(e, a->id, false) < 0;
+	}
+	for (size_t i = 0; i < NET_MAX_CONNS && net->n_conns > 0; i++) {
+		struct conn *c = net->conns[i];
+
+		if (c && c->ended_due)
+			c->ended_due = e->keeper->send_left(e, c->ask_id, true) < 0;
 	}
 }
 
@@ -88,6 +123,8 @@ void asks_flush(struct edge *e)
 	static struct edge_ask ask;
 	struct net *net = e->net;
 
+	if (net)
+		flush_left(e);
 	while (net && net->first_wait) {
 		ask_copy_get(net->first_wait->ask, &ask);
 		if (!send_ask(e, net->first_wait->conn, &ask))

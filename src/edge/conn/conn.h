@@ -24,6 +24,8 @@ struct ask_wait {
 void asks_put(struct edge *e, struct conn *c, const struct edge_ask *ask);
 /* Cancels its ask, if not sent yet. */
 void asks_forget(struct edge *e, struct conn *c);
+/* The guest has closed its direction. The keeper is informed, once for each ask. */
+void asks_ended(struct edge *e, struct conn *c);
 void asks_flush(struct edge *e);
 /* Removes an answered ask from the table; -EBADMSG if it does not exist. */
 int asks_take(struct edge *e, uint32_t id, struct asked *ret) MUST_CHECK;

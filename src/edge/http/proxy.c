@@ -83,6 +83,8 @@ enum proxy_step proxy_next(struct edge *e, struct conn *c)
 
 static enum proxy_step wait_for_verdict(struct edge *e, struct conn *c)
 {
+	if (c->in_end)
+		asks_ended(e, c);
 	return PROXY_WAIT;
 }
 
@@ -90,6 +92,9 @@ static enum proxy_step exchange_proxy(struct edge *e, struct conn *c)
 {
 	if (proxy_send_body(e, c) == PROXY_GONE)
 		return PROXY_GONE;
+	/* A push of git waits for a person after its exchange has begun. */
+	if (c->in_end && conn_is_opened(c) && c->proxy->x.req_done && !c->proxy->x.answered)
+		asks_ended(e, c);
 	return proxy_read_answer(e, c);
 }
 

@@ -67,11 +67,14 @@ struct conn {
 	bool asking;	       /* an ASK is unanswered */
 	bool reporting;	       /* an ASK with a fault is unanswered */
 	struct ask_wait *wait; /* the ASK until it is sent */
-	struct bufq in;	       /* unconsumed data of the guest; conn_eat returns the window */
-	struct bufq out;       /* bytes for the guest */
-	bool in_end;	       /* the guest has closed its direction */
-	bool out_end;	       /* END_STREAM follows the last byte of out */
-	int fd;		       /* to egress; -1 */
+	uint32_t ask_id;       /* of the last one that was sent */
+	bool has_ask_id;
+	bool ended_told, ended_due; /* asks_ended; due: the keeper does not know yet */
+	struct bufq in;		    /* unconsumed data of the guest; conn_eat returns the window */
+	struct bufq out;	    /* bytes for the guest */
+	bool in_end;		    /* the guest has closed its direction */
+	bool out_end;		    /* END_STREAM follows the last byte of out */
+	int fd;			    /* to egress; -1 */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is being checked */
 	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. The

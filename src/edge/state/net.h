@@ -26,7 +26,8 @@ struct port {
 /* An unanswered ask. */
 struct asked {
 	bool used, fault;
-	bool gone; /* the keeper knows that nothing waits for it */
+	bool gone;     /* nothing waits for it */
+	bool gone_due; /* and the keeper does not know yet */
 	enum edge_ask_kind kind;
 	uint32_t id, idx;
 };

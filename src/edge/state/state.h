@@ -45,8 +45,9 @@ struct keeper_ops {
 	/* Returns 0, or -EAGAIN if the keeper does not read now (asks_flush is called when it does
 	 * again) or has exited. */
 	int (*send_ask)(struct edge *e, uint32_t id, const struct edge_ask *ask);
-	/* Nothing waits for its verdict. Omitted if the keeper does not read now. */
-	void (*send_gone)(struct edge *e, uint32_t id);
+	/* Nothing waits for its verdict, or (ended) the guest has closed its direction. Returns as
+	 * send_ask. */
+	int (*send_left)(struct edge *e, uint32_t id, bool ended);
 };
 
 /* Operations of conn.c on the engine or TLS that has the connection. */

@@ -218,6 +218,11 @@ static void keeper_read(struct rig *r)
 			r->n_gone++;
 			r->gone = msg.id;
 			break;
+		case EDGE_ENDED:
+			assert_int_equal(chan_get_plain(&edge_chan, &msg, msg.type), 0);
+			r->n_ended++;
+			r->ended = msg.id;
+			break;
 		default:
 			fail_msg("message %u from edge", msg.type);
 		}

@@ -51,6 +51,8 @@ struct rig {
 	size_t n_out, out_at;
 	unsigned n_gone; /* messages GONE, and the id of the last one */
 	uint32_t gone;
+	unsigned n_ended; /* messages ENDED */
+	uint32_t ended;
 	void (*on_ask)(void *ctx, const struct ipc_msg *msg); /* net_rig's */
 	void *ask_ctx;
 };

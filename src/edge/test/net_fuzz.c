@@ -60,12 +60,13 @@ static int take_ask(struct edge *e, uint32_t id, const struct edge_ask *ask)
 	return 0;
 }
 
-static void drop_ask(struct edge *e, uint32_t id)
+static int drop_ask(struct edge *e, uint32_t id, bool ended)
 {
+	return 0;
 }
 
 static const struct keeper_ops keeper_ops = {
-	.lost = lose_guest, .send_ask = take_ask, .send_gone = drop_ask};
+	.lost = lose_guest, .send_ask = take_ask, .send_left = drop_ask};
 
 /* ---- steps ---- */
 

@@ -257,6 +257,31 @@ static void test_the_keeper_knows_who_has_left(void **state)
 	net_free(n);
 }
 
+/* A guest that closes its direction may still read: edge goes on, and the keeper decides. */
+static void test_the_keeper_knows_who_has_ended(void **state)
+{
+	static const char get[] = "GET http://" HOST "/ HTTP/1.1\r\nHost: " HOST "\r\n\r\n";
+	struct net_rig *n = net_new();
+	struct net_conn *c = net_open_connect(n, HOST ":443"), *next;
+	struct net_ask *a;
+
+	net_until(n, net_asked(n, EDGE_ASK_TUNNEL, HOST, 443));
+	a = net_asked(n, EDGE_ASK_TUNNEL, HOST, 443);
+	net_end(n, c);
+	net_until(n, n->rig->n_ended == 1);
+	assert_int_equal(n->rig->ended, a->id);
+	next = net_open(n, "/proxy");
+	net_say(n, next, get, sizeof(get) - 1);
+	net_end(n, next);
+	net_until(n, net_asked(n, EDGE_ASK_HTTP, HOST, 80));
+	net_until(n, n->rig->n_ended == 2);
+	a = net_asked(n, EDGE_ASK_HTTP, HOST, 80);
+	assert_int_equal(n->rig->ended, a->id);
+	net_for(n, 50);
+	assert_int_equal(n->rig->n_ended, 2);
+	net_free(n);
+}
+
 /* The timeout comes from the keeper; its default is 10 s. */
 static void test_silence_is_bounded(void **state)
 {
@@ -656,6 +681,7 @@ int main(void)
 		cmocka_unit_test(test_raw_bytes),
 		cmocka_unit_test(test_http_is_no_tunnel),
 		cmocka_unit_test(test_the_keeper_knows_who_has_left),
+		cmocka_unit_test(test_the_keeper_knows_who_has_ended),
 		cmocka_unit_test(test_silence_is_bounded),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_may_be_connected),

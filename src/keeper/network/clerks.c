@@ -16,6 +16,7 @@
 #include "lib/rules/pack/pack_graphql.h"
 #include "network.h"
 
+static const char client_left[] = "the client has left";
 static const char receive_end[] = "/git-receive-pack", upload_end[] = "/git-upload-pack";
 
 static struct clerk *clerk_of(struct keeper *k, const struct worker *w)
@@ -46,6 +47,7 @@ static void record_lost(struct keeper *k, const struct clerk *c, const char *why
 static void drop_clerk(struct keeper *k, struct worker *w, const char *why)
 {
 	struct clerk *c = clerk_of(k, w);
+	bool waited = c->held_ms;
 
 	if (c->ask)
 		record_lost(k, c, why);
@@ -55,6 +57,8 @@ static void drop_clerk(struct keeper *k, struct worker *w, const char *why)
 	free(TAKE(c->verbs));
 	fd_close(&c->edge_fd);
 	c->held_ms = 0;
+	if (waited)
+		holds_leave(k, c->digest);
 }
 
 static int spawn_clerk(
@@ -103,6 +107,7 @@ int clerks_open(struct keeper *k, const struct edge_ask *ask, const struct gate_
 		return err_set(err, -EMFILE, "no file descriptors available on the host");
 	fill_clerk(c, ask, push);
 	c->edge_fd = fds[1];
+	c->ask_id = k->net->pending.ask;
 	r = worker_start(k, &c->worker, err);
 	if (r < 0) {
 		fd_close(&fds[0]);
@@ -206,10 +211,15 @@ static bool decide_clerk(struct keeper *k, struct clerk *c, struct edge_verdict 
 	what = gate_asked(k->gate);
 	if (!what)
 		return true;
+	if (c->is_ended && !holds_passes(k, what)) {
+		worker_stop(k, &c->worker, client_left);
+		return false;
+	}
 	switch (holds_take(k, what, c->ask, c->held_ms, v)) {
 	case HOLDS_WAIT:
 		if (!c->held_ms)
 			c->held_ms = clock_mono_ms();
+		memcpy(c->digest, what->digest, sizeof(c->digest));
 		holds_arm(k);
 		return false;
 	case HOLDS_PASS:
@@ -264,6 +274,36 @@ size_t clerks_count_held(const struct keeper *k)
 	for (size_t i = 0; i < KEEPER_N_CLERKS; i++)
 		n += k->clerks->list[i].worker.alive && k->clerks->list[i].held_ms;
 	return n;
+}
+
+bool clerks_wait_for(const struct keeper *k, const uint8_t digest[SHA256_BYTES])
+{
+	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+		const struct clerk *c = &k->clerks->list[i];
+
+		if (c->worker.alive && c->held_ms && memcmp(c->digest, digest, SHA256_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+void clerks_on_ended(struct keeper *k, uint32_t ask_id)
+{
+	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++) {
+		struct clerk *c = &k->clerks->list[i];
+
+		if (!c->worker.alive || c->is_orphan || c->ask_id != ask_id)
+			continue;
+		c->is_ended = true;
+		if (c->held_ms)
+			worker_stop(k, &c->worker, client_left);
+	}
+}
+
+void clerks_on_edge_end(struct keeper *k)
+{
+	for (size_t i = 0; i < KEEPER_MAX_CLERKS; i++)
+		k->clerks->list[i].is_orphan = true;
 }
 
 /* ---- messages of the clerk ---- */
@@ -493,7 +533,7 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 	case CLERK_DONE:
 		if (chan_get_plain(&clerk_chan, msg, CLERK_DONE) < 0)
 			return -EBADMSG;
-		worker_stop(k, w, "the client has left");
+		worker_stop(k, w, client_left);
 		return 0;
 	default:
 		return -EBADMSG;

@@ -46,9 +46,12 @@ struct clerk {
 	uint8_t *records;
 	size_t n_records, n_effects;
 	struct clerk_judged judged;
-	struct effect *effect; /* points into ask, push, records and verbs */
-	char *verbs;	       /* of calls */
-	uint64_t held_ms;      /* since when it waits for a person; 0: it does not */
+	struct effect *effect;	      /* points into ask, push, records and verbs */
+	char *verbs;		      /* of calls */
+	uint64_t held_ms;	      /* since when it waits for a person; 0: it does not */
+	uint8_t digest[SHA256_BYTES]; /* of the hold, if it waits */
+	uint32_t ask_id;	      /* of edge, unless it is_orphan: then edge has exited */
+	bool is_orphan, is_ended;     /* is_ended: the client has closed its direction */
 	bool is_judged, is_decided, is_sent;
 };
 
@@ -75,6 +78,10 @@ void clerks_resume(struct keeper *k);
 uint64_t clerks_held_until(const struct keeper *k);
 /* How many wait for a person. */
 size_t clerks_count_held(const struct keeper *k);
+bool clerks_wait_for(const struct keeper *k, const uint8_t digest[SHA256_BYTES]);
+/* The client of the ask that began a push has closed its direction: a push does not wait then. */
+void clerks_on_ended(struct keeper *k, uint32_t ask_id);
+void clerks_on_edge_end(struct keeper *k); /* its ids mean others from now on */
 /* Ends the pushes that the policy no longer permits. */
 void clerks_on_policy(struct keeper *k);
 bool clerks_are_busy(const struct keeper *k);

@@ -271,6 +271,29 @@ enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
 	return HOLDS_REFUSE;
 }
 
+bool holds_passes(struct keeper *k, const struct hold_text *what)
+{
+	uint64_t now = clock_mono_ms();
+	struct hold *h;
+
+	return hold_again(&k->holds->table, what->digest, now, now, &h) == HOLD_PASS;
+}
+
+/* Without a record it is withdrawn too: that permits nothing. */
+void holds_leave(struct keeper *k, const uint8_t digest[SHA256_BYTES])
+{
+	struct hold *h;
+
+	if (asks_wait_for(k->net, digest) || clerks_wait_for(k, digest))
+		return;
+	h = hold_withdraw(&k->holds->table, digest, clock_mono_ms());
+	if (!h)
+		return;
+	(void)!record_hold(k, h, "withdraw", NULL, NULL);
+	push_hold(k, h);
+	set_timer(k);
+}
+
 /* ---- links ---- */
 
 /* sbx-edge has parsed it; the keeper does so again. */
@@ -452,12 +475,13 @@ int holds_on_answer(struct keeper *k, struct link *l, const struct ipc_msg *msg)
 		return r;
 	r = take_reply(k, &reply);
 	r = keeper_send_done(l->fd, msg->id, r,
-		r == -ENOENT	 ? "no such request waits for approval"
-		: r == -ESTALE	 ? "the request has changed since it was displayed"
-		: r == -EALREADY ? "the request was already answered"
-		: r == -EINVAL	 ? "a link can be opened or refused, a request approved or refused"
-		: r < 0		 ? "the answer cannot be written to the audit log"
-				 : "");
+		r == -ENOENT	  ? "no such request waits for approval"
+		: r == -ESTALE	  ? "the request has changed since it was displayed"
+		: r == -EALREADY  ? "the request was already answered"
+		: r == -ECANCELED ? "the request was withdrawn: the client has left"
+		: r == -EINVAL	  ? "a link can be opened or refused, a request approved or refused"
+		: r < 0		  ? "the answer cannot be written to the audit log"
+				  : "");
 	resume_asks(k);
 	return r;
 }

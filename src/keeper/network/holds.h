@@ -8,8 +8,9 @@
  *          changes and when time is up, net.c decides all waiting asks again, so that a yes counts
  *          only under the policy of that moment. An approval is recorded before the ask is allowed.
  *          A hold stays when sbxd exits: each new connection of sbxd gets all of them. If a socket
- *          is full, the rest is sent HOLDS_SEND_MS later. A link gets its VERDICT at once: whether
- *          the user is asked. After the answer it is removed; sbx opens it (src/sbx/open).
+ *          is full, the rest is sent HOLDS_SEND_MS later. When the last client has left that waits
+ *          for a hold, the hold is withdrawn (holds_leave). A link gets its VERDICT at once:
+ *          whether the user is asked. After the answer it is removed; sbx opens it (src/sbx/open).
  * Trust    The digest and the texts come from the keeper's own decision. An answer comes from sbxd,
  *          and only from the one that may pass a policy.
  * Owns     The table of holds.
@@ -54,9 +55,17 @@ enum holds_next {
 
 void holds_init(struct keeper *k);
 void holds_done(struct keeper *k);
+/* The reason for a client that left while its request waited. */
+#define HOLDS_LEFT "needs approval, but the client has left: it closed the connection meanwhile"
+
 /* since_ms: when a request that waits came; 0: this is a new one. */
 enum holds_next holds_take(struct keeper *k, const struct hold_text *what,
 	const struct edge_ask *ask, uint64_t since_ms, struct edge_verdict *ret);
+/* Whether a person has approved such a request already. */
+bool holds_passes(struct keeper *k, const struct hold_text *what);
+/* The client of a request that waited has left. If nothing else waits for its hold, the hold is
+ * withdrawn: it cannot be answered any more. */
+void holds_leave(struct keeper *k, const uint8_t digest[SHA256_BYTES]);
 /* A URL that the user is asked to open. *ret: whether it is shown, and a sentence for the guest. */
 void holds_take_link(struct keeper *k, const struct edge_ask *ask, struct edge_verdict *ret);
 /* Whether sbx may connect to this port of the guest now, for the callback of an opened link. Counts

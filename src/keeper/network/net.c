@@ -228,9 +228,13 @@ static void trace_decision(uint32_t id, const struct edge_ask *ask, const struct
 }
 
 /* Waits for a person, with the id and the time of `a`. False: too many wait. */
-static bool hold_ask_of(struct keeper *k, const struct net_ask *a, const struct edge_ask *ask)
+static bool hold_ask_of(struct keeper *k, const struct net_ask *a, const struct hold_text *what,
+	const struct edge_ask *ask)
 {
-	if (!asks_hold(k->net, a->id, ask, a->held_ms ? a->held_ms : clock_mono_ms()))
+	struct net_ask held = {.id = a->id, .held_ms = a->held_ms ? a->held_ms : clock_mono_ms()};
+
+	memcpy(held.digest, what->digest, sizeof(held.digest));
+	if (!asks_hold(k->net, &held, ask))
 		return false;
 	k->net->pending.used = false;
 	holds_arm(k);
@@ -248,9 +252,13 @@ static bool decide_ask(struct keeper *k, const struct net_ask *a, const struct e
 	what = gate_asked(k->gate);
 	if (!what)
 		return true;
+	if (a->is_ended && !holds_passes(k, what)) {
+		gate_refuse_asked(k->gate, ask, what, HOLDS_LEFT, NULL, v);
+		return true;
+	}
 	switch (holds_take(k, what, ask, a->held_ms, v)) {
 	case HOLDS_WAIT:
-		if (hold_ask_of(k, a, ask))
+		if (hold_ask_of(k, a, what, ask))
 			return false;
 		holds_refuse_crowd(k, what, ask, v);
 		return true;
@@ -267,7 +275,7 @@ static bool is_dropped(const struct net_ask *a, struct edge_verdict *v)
 {
 	if (!a->is_gone)
 		return false;
-	*v = (struct edge_verdict){.no_rule_helps = true, .reason = "the client has left"};
+	*v = (struct edge_verdict){.no_rule_helps = true, .reason = HOLDS_LEFT};
 	return true;
 }
 
@@ -302,10 +310,13 @@ static void answer_first(struct keeper *k)
 		denied_note(k, &ask, &p->verdict);
 	if (!p->verdict.allowed || p->verdict.opened || !edge_ask_has_socket(ask.kind))
 		return;
-	if (ask.tls)
+	if (ask.tls) {
 		open_at_origin(k, &ask);
-	else
+		if (a.is_ended)
+			clerks_on_ended(k, a.id);
+	} else {
 		open_exchange(k, &ask);
+	}
 }
 
 static bool must_wait(struct keeper *k)
@@ -357,11 +368,30 @@ int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err)
 int net_on_gone(struct keeper *k, const struct ipc_msg *msg)
 {
 	int r = chan_get_plain(&edge_chan, msg, EDGE_GONE);
+	uint8_t digest[SHA256_BYTES];
 
 	if (r < 0)
 		return r;
 	/* A VERDICT may be on its way: then there is nothing to do. */
-	asks_drop(k->net, msg->id);
+	if (asks_drop(k->net, msg->id, false, digest))
+		holds_leave(k, digest);
+	net_run(k);
+	return 0;
+}
+
+/* The client can still read, but programs rarely close one direction only: where a person would
+ * have to answer, it counts as gone. Others are not affected. */
+int net_on_ended(struct keeper *k, const struct ipc_msg *msg)
+{
+	int r = chan_get_plain(&edge_chan, msg, EDGE_ENDED);
+	uint8_t digest[SHA256_BYTES];
+
+	if (r < 0)
+		return r;
+	if (asks_drop(k->net, msg->id, true, digest))
+		holds_leave(k, digest);
+	else
+		clerks_on_ended(k, msg->id);
 	net_run(k);
 	return 0;
 }
@@ -451,12 +481,16 @@ bool net_is_open(const struct net *n)
 void net_on_edge_end(struct keeper *k)
 {
 	struct net_pending *p = &k->net->pending;
+	uint8_t digest[SHA256_BYTES];
 
 	/* OPEN was never sent, so egress will not report the end of this exchange. */
 	if (p->used && p->egress_fd >= 0)
 		exchanges_remove(k->net, p->exchange);
 	drop_pending(p);
+	while (asks_drop_any(k->net, digest))
+		holds_leave(k, digest);
 	asks_clear(k->net);
+	clerks_on_edge_end(k);
 	loop_timer_clear(&k->loop, &k->net->timer);
 }
 

@@ -26,8 +26,10 @@
 struct net_ask {
 	uint32_t id;
 	struct ask_copy *what;
-	uint64_t held_ms; /* since when it waits for a person; 0: it does not */
-	bool is_gone;	  /* its client has left */
+	uint64_t held_ms;	      /* since when it waits for a person; 0: it does not */
+	uint8_t digest[SHA256_BYTES]; /* of the hold, if it waits */
+	bool is_ended;		      /* its client has closed its direction: it does not wait */
+	bool is_gone;		      /* its client has left */
 };
 
 /* An allowed ask that egress handles. */
@@ -69,6 +71,7 @@ struct net {
 void net_init(struct keeper *k);
 int net_on_ask(struct keeper *k, const struct ipc_msg *msg, struct err *err) MUST_CHECK;
 int net_on_gone(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+int net_on_ended(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Takes the fd of a SOCKET's. */
 int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
 int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
@@ -91,12 +94,16 @@ bool asks_is_empty(const struct net *n);
 bool asks_first_is_open(const struct net *n);
 /* ret_ask: what belongs to it; its texts are in *ret. */
 void asks_take(struct net *n, struct net_ask *ret_ask, struct edge_ask *ret);
-/* An ask that was taken waits for a person. False: KEEPER_MAX_HELD do. */
-bool asks_hold(struct net *n, uint32_t id, const struct edge_ask *ask, uint64_t since_ms);
+/* An ask that was taken waits for a person, since a->held_ms. False: KEEPER_MAX_HELD do. */
+bool asks_hold(struct net *n, const struct net_ask *a, const struct edge_ask *ask);
 /* Those that wait for a person are asks again. */
 void asks_resume(struct net *n);
-/* The same for one, if it waits; its client has left. */
-void asks_drop(struct net *n, uint32_t id);
+/* The client of this ask has left, or (ended) closed its direction. True: it waited for a person,
+ * and is an ask again that fails. */
+bool asks_drop(struct net *n, uint32_t id, bool ended, uint8_t ret_digest[SHA256_BYTES]);
+/* The same for any that waits: all clients have left. False: none waits. */
+bool asks_drop_any(struct net *n, uint8_t ret_digest[SHA256_BYTES]);
+bool asks_wait_for(struct net *n, const uint8_t digest[SHA256_BYTES]);
 /* When the first of them has waited long enough; UINT64_MAX: none waits. */
 uint64_t asks_held_until(const struct net *n);
 void asks_clear(struct net *n);

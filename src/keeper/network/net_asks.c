@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include "lib/base/mem.h"
 
 #define PLACE_BITS 11
@@ -75,12 +76,12 @@ void asks_clear(struct net *n)
 
 /* ---- asks that wait for a person ---- */
 
-bool asks_hold(struct net *n, uint32_t id, const struct edge_ask *ask, uint64_t since_ms)
+bool asks_hold(struct net *n, const struct net_ask *a, const struct edge_ask *ask)
 {
 	if (n->n_held == KEEPER_MAX_HELD)
 		return false;
-	n->held[n->n_held++] =
-		(struct net_ask){.id = id, .what = ask_copy_new(ask), .held_ms = since_ms};
+	n->held[n->n_held] = *a;
+	n->held[n->n_held++].what = ask_copy_new(ask);
 	return true;
 }
 
@@ -97,21 +98,64 @@ void asks_resume(struct net *n)
 	n->n_held = 0;
 }
 
-void asks_drop(struct net *n, uint32_t id)
+static void drop_held(struct net *n, size_t at)
+{
+	struct net_ask ask = n->held[at];
+
+	n->held[at] = n->held[--n->n_held];
+	ask.is_gone = true;
+	put_back(n, ask);
+}
+
+/* One in the ring that has waited is about to be decided again. */
+static bool waits_in_ring(const struct net_ask *a)
+{
+	return a->held_ms && !a->is_gone;
+}
+
+bool asks_drop(struct net *n, uint32_t id, bool ended, uint8_t ret_digest[SHA256_BYTES])
 {
 	for (size_t i = 0; i < n->n_held; i++) {
-		struct net_ask ask = n->held[i];
-
-		if (ask.id != id)
+		if (n->held[i].id != id)
 			continue;
-		n->held[i] = n->held[--n->n_held];
-		ask.is_gone = true;
-		put_back(n, ask);
-		return;
+		memcpy(ret_digest, n->held[i].digest, SHA256_BYTES);
+		drop_held(n, i);
+		return true;
 	}
+	for (size_t i = 0; i < n->n_asks; i++) {
+		struct net_ask *a = nth_ask(n, i);
+		bool waits = waits_in_ring(a);
+
+		if (a->id != id)
+			continue;
+		a->is_ended = true;
+		a->is_gone = a->is_gone || !ended || waits;
+		memcpy(ret_digest, a->digest, SHA256_BYTES);
+		return waits;
+	}
+	return false;
+}
+
+bool asks_drop_any(struct net *n, uint8_t ret_digest[SHA256_BYTES])
+{
+	if (n->n_held > 0)
+		return asks_drop(n, n->held[0].id, false, ret_digest);
 	for (size_t i = 0; i < n->n_asks; i++)
-		if (nth_ask(n, i)->id == id)
-			nth_ask(n, i)->is_gone = true;
+		if (waits_in_ring(nth_ask(n, i)))
+			return asks_drop(n, nth_ask(n, i)->id, false, ret_digest);
+	return false;
+}
+
+bool asks_wait_for(struct net *n, const uint8_t digest[SHA256_BYTES])
+{
+	for (size_t i = 0; i < n->n_held; i++)
+		if (memcmp(n->held[i].digest, digest, SHA256_BYTES) == 0)
+			return true;
+	for (size_t i = 0; i < n->n_asks; i++)
+		if (waits_in_ring(nth_ask(n, i)) &&
+			memcmp(nth_ask(n, i)->digest, digest, SHA256_BYTES) == 0)
+			return true;
+	return false;
 }
 
 uint64_t asks_held_until(const struct net *n)

@@ -372,38 +372,6 @@ static void a_waiting_request_is_decided_by_the_new_policy(void **state)
 	assert_int_equal(rig_k.net->n_free, EGRESS_MAX_OPEN);
 }
 
-static void nothing_is_sent_for_a_client_that_has_left(void **state)
-{
-	ask_http(1, "ask.example");
-	must_be_held();
-	assert_int_equal(chan_send_plain(rig_edge, EDGE_GONE, 1, -1), 0);
-	must_be_refused(1, "the client has left");
-	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
-	rig_must_be_quiet(rig_egress);
-	/* The hold stayed: the approval is for the next one. */
-	ask_http(2, "ask.example");
-	must_pass(2);
-	/* A VERDICT that was on its way, and an id that never was. */
-	assert_int_equal(chan_send_plain(rig_edge, EDGE_GONE, 2, -1), 0);
-	assert_int_equal(chan_send_plain(rig_edge, EDGE_GONE, 99, -1), 0);
-	rig_must_be_quiet(rig_edge);
-	assert_true(rig_k.edge->worker.alive);
-}
-
-static void a_dead_edge_leaves_the_hold_and_nothing_is_sent(void **state)
-{
-	ask_http(1, "ask.example");
-	must_be_held();
-	assert_int_equal(kill(rig_k.edge->worker.child.pid, SIGKILL), 0);
-	RIG_UNTIL(!rig_k.edge->worker.alive);
-	assert_int_equal(rig_k.net->n_held, 0);
-	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
-	rig_must_be_quiet(rig_egress);
-	rig_put_edge(EDGE_PHASE_RUN);
-	ask_http(1, "ask.example");
-	must_pass(1);
-}
-
 static void a_dead_egress_uses_the_approval_and_nothing_is_sent(void **state)
 {
 	ask_http(1, "ask.example");
@@ -667,8 +635,6 @@ int main(void)
 		HOLD_TEST(an_approval_expires),
 		HOLD_TEST(a_new_policy_ends_approvals_but_the_same_one_does_not),
 		HOLD_TEST(a_waiting_request_is_decided_by_the_new_policy),
-		HOLD_TEST(nothing_is_sent_for_a_client_that_has_left),
-		HOLD_TEST(a_dead_edge_leaves_the_hold_and_nothing_is_sent),
 		HOLD_TEST(a_dead_egress_uses_the_approval_and_nothing_is_sent),
 		HOLD_TEST(the_next_sbxd_gets_the_holds),
 		HOLD_TEST(another_process_of_the_user_cannot_answer),

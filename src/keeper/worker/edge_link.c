@@ -227,6 +227,8 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		return ops->on_ask(k, msg, err);
 	case EDGE_GONE:
 		return ops->on_gone(k, msg);
+	case EDGE_ENDED:
+		return ops->on_ended(k, msg);
 	case EDGE_CA:
 		return ops->on_ca(k, msg);
 	case EDGE_LOST:

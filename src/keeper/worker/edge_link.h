@@ -39,6 +39,7 @@ struct edge_ops {
 	void (*on_ready)(struct keeper *k);
 	int (*on_ask)(struct keeper *k, const struct ipc_msg *msg, struct err *err);
 	int (*on_gone)(struct keeper *k, const struct ipc_msg *msg);
+	int (*on_ended)(struct keeper *k, const struct ipc_msg *msg);
 	int (*on_ca)(struct keeper *k, const struct ipc_msg *msg);
 	void (*on_room)(struct keeper *k);
 	void (*on_end)(struct keeper *k);

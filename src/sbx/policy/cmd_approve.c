@@ -32,6 +32,11 @@ static const struct opt_def refuse_opts[] = {
 	{0},
 };
 
+static bool is_withdrawn(const json_t *hold)
+{
+	return strcmp(api_str(hold, "state"), "withdrawn") == 0;
+}
+
 /* ---- the list ---- */
 
 static void print_ids(const json_t *holds)
@@ -40,6 +45,8 @@ static void print_ids(const json_t *holds)
 	size_t i;
 
 	json_array_foreach (holds, i, hold) {
+		if (is_withdrawn(hold))
+			continue;
 		ui_put(api_str(hold, "id"));
 		printf("\n");
 	}
@@ -52,7 +59,7 @@ static int print_list(const struct opts *o)
 	AUTO_JSON json_t *list = NULL;
 	struct problem p = {0};
 	const json_t *hold;
-	size_t i;
+	size_t i, n = 0;
 	int r = hold_list(&list, &p);
 
 	if (r < 0)
@@ -71,11 +78,14 @@ static int print_list(const struct opts *o)
 		AUTO_FREE char *what = hold_text_line(hold);
 		char left[32];
 
+		if (is_withdrawn(hold))
+			continue;
+		n++;
 		hold_text_left(hold, left, sizeof(left));
 		table_add(&t, (const char *const[]){api_str(hold, "id"), api_str(hold, "sandbox"),
 				      api_str(hold, "state"), left, what});
 	}
-	if (i > 0)
+	if (n > 0)
 		table_print(&t);
 	else
 		ui_note("No requests wait for approval");
@@ -184,6 +194,13 @@ static int run_one(const struct opts *o, const struct answer *a)
 	if (r == 0 && strcmp(api_str(hold, "kind"), "link") == 0) {
 		r = err_set(&p.err, -EINVAL, "%s is a link", api_str(hold, "id"));
 		r = problem_hint(&p, r, "sbx open %s", o->args.v[0]);
+	}
+	if (r == 0 && is_withdrawn(hold) && !opts_has(o, "show") && !opts_has(o, "json")) {
+		r = err_set(&p.err, -ECANCELED,
+			"request %s of sandbox '%s' was withdrawn: the client left before an "
+			"answer. It cannot be approved",
+			api_str(hold, "id"), api_str(hold, "sandbox"));
+		r = problem_hint(&p, r, "sbx approve");
 	}
 	if (r < 0)
 		return ui_problem(&p, r);

@@ -198,6 +198,9 @@ static void refuse_answer(struct sbxd *d, struct conn *c, const struct keeper_do
 	case -EALREADY:
 		api_fail(d, c, 409, "answered", done->text, "sbx approve");
 		return;
+	case -ECANCELED:
+		api_fail(d, c, 409, "withdrawn", done->text, "sbx approve");
+		return;
 	case -EINVAL:
 		api_fail(d, c, 409, "kind", done->text, "sbx open");
 		return;

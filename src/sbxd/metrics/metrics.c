@@ -18,7 +18,7 @@
 static const char *const statuses[] = {
 	"paused", "running", "starting", "stopped", "stopping", "suspended", "unresponsive"};
 
-#define N_HOLD_STATES (HOLD_REFUSED + 1)
+#define N_HOLD_STATES (HOLD_WITHDRAWN + 1)
 
 /* A running sandbox with its own series. */
 struct shown {

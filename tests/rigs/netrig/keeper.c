@@ -382,6 +382,9 @@ static int on_edge_message(struct rig *r, const struct ipc_msg *msg, struct err 
 		return edge_get_ca(msg, &r->ca);
 	case EDGE_ASK:
 		return on_ask(r, msg);
+	case EDGE_GONE: /* each ASK is answered at once */
+	case EDGE_ENDED:
+		return chan_get_plain(&edge_chan, msg, msg->type);
 	case EDGE_LOST:
 		r->stats.lost++;
 		if (edge_get_lost(msg, text) == 0)

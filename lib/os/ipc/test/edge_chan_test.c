@@ -413,6 +413,8 @@ static const struct {
 		BODY("\1\0\0\1\0\0\0\0\0\0\0\0\0\4\0K7QD" WANTS_END), -EBADMSG},
 	{"good GONE", EDGE_GONE, 5, false, BODY(""), 0},
 	{"GONE with a field", EDGE_GONE, 5, false, BODY("x"), -EBADMSG},
+	{"good ENDED", EDGE_ENDED, 5, false, BODY(""), 0},
+	{"ENDED with a field", EDGE_ENDED, 5, false, BODY("x"), -EBADMSG},
 	{"verdict that wants headers", EDGE_VERDICT, 5, false,
 		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), 0},
 	{"yes that wants headers", EDGE_VERDICT, 5, false,
@@ -460,18 +462,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "................",
-		[EDGE_PHASE_CONFIG] = ".C..............",
-		[EDGE_PHASE_CONNECT] = "...........N.V..",
-		[EDGE_PHASE_RUN] = "...O.......N.V..",
-		[EDGE_PHASE_END] = "................",
+		[EDGE_PHASE_START] = ".................",
+		[EDGE_PHASE_CONFIG] = ".C...............",
+		[EDGE_PHASE_CONNECT] = "...........N.V...",
+		[EDGE_PHASE_RUN] = "...O.......N.V...",
+		[EDGE_PHASE_END] = ".................",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "H...............",
-		[EDGE_PHASE_CONFIG] = "................",
-		[EDGE_PHASE_CONNECT] = "..R......L..A.CG",
-		[EDGE_PHASE_RUN] = "....ORC..L..A..G",
-		[EDGE_PHASE_END] = "................",
+		[EDGE_PHASE_START] = "H................",
+		[EDGE_PHASE_CONFIG] = ".................",
+		[EDGE_PHASE_CONNECT] = "..R......L..A.CGE",
+		[EDGE_PHASE_RUN] = "....ORC..L..A..GE",
+		[EDGE_PHASE_END] = ".................",
 	};
 
 	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);

@@ -18,7 +18,7 @@ struct past {
 	uint8_t number;
 	char id[HOLD_ID];
 	uint64_t opened, asked, answered, valid; /* valid: of the answer */
-	bool has_answer, yes, many, always, used, dropped;
+	bool has_answer, yes, many, always, used, dropped, withdrawn;
 };
 
 struct waiter {
@@ -66,7 +66,7 @@ static bool lives(const struct past *p)
 static struct past *past_of(uint8_t number)
 {
 	for (size_t i = 0; i < n_all; i++)
-		if (all[i].number == number && lives(&all[i]))
+		if (all[i].number == number && lives(&all[i]) && !all[i].withdrawn)
 			return &all[i];
 	return NULL;
 }
@@ -195,7 +195,11 @@ static void step_answer(void)
 		if (strcmp(all[i].id, p->id) == 0 && lives(&all[i]))
 			p = &all[i];
 	is_other = number != p->number;
-	want = !lives(p) ? -ENOENT : is_other ? -ESTALE : p->has_answer ? -EALREADY : 0;
+	want = !lives(p)       ? -ENOENT
+	       : is_other      ? -ESTALE
+	       : p->withdrawn  ? -ECANCELED
+	       : p->has_answer ? -EALREADY
+			       : 0;
 	CHECK(hold_answer(&holds, p->id, t.digest, &what, now) == want);
 	if (want)
 		return;
@@ -208,6 +212,32 @@ static void step_answer(void)
 	/* A second person at the same moment. */
 	if (below(2))
 		CHECK(hold_answer(&holds, p->id, t.digest, &other, now) == -EALREADY);
+}
+
+/* The connection of one that waits closes. */
+static void step_leave(void)
+{
+	struct waiter *w = &waiters[below(WAITERS)];
+	struct hold_text t = request(w->number);
+	struct past *p = past_of(w->number);
+	bool others = false, open = p && !p->has_answer;
+	struct hold *h;
+
+	if (!w->used)
+		return;
+	w->used = false;
+	for (size_t i = 0; i < WAITERS; i++)
+		others = others || (waiters[i].used && waiters[i].number == w->number);
+	if (others)
+		return;
+	h = hold_withdraw(&holds, t.digest, now);
+	CHECK(!h == !open);
+	if (!open)
+		return;
+	CHECK(strcmp(h->id, p->id) == 0);
+	p->withdrawn = p->has_answer = true;
+	p->answered = now;
+	p->valid = 15 * 60000;
 }
 
 static void step_policy(void)
@@ -243,8 +273,8 @@ static void step(void)
 	case 3:
 		step_time();
 		break;
-	case 4: /* the connection of one that waits closes: nothing changes */
-		waiters[below(WAITERS)].used = false;
+	case 4:
+		step_leave();
 		break;
 	case 5:
 		step_wake(true);

@@ -255,6 +255,55 @@ static void an_id_in_use_is_not_given_again(void **state)
 	assert_string_not_equal(hold->id, id);
 }
 
+static struct hold *withdraw(uint8_t number, uint64_t now)
+{
+	struct hold_text t = request(number);
+
+	return hold_withdraw(&holds, t.digest, now);
+}
+
+static void a_withdrawn_one_is_explained_and_not_found(void **state)
+{
+	struct hold *first;
+	char id[HOLD_ID];
+
+	assert_null(withdraw(1, 0));
+	assert_int_equal(ask(1, 0), HOLD_WAIT);
+	first = hold;
+	memcpy(id, hold->id, sizeof(id));
+	assert_ptr_equal(withdraw(1, 5), first);
+	assert_null(withdraw(1, 5));
+	assert_int_equal(answer(id, 2, true, 6), -ESTALE);
+	assert_int_equal(answer(id, 1, true, 6), -ECANCELED);
+	assert_int_equal(answer(id, 1, false, 6), -ECANCELED);
+	assert_int_equal(again(1, 0, 6), HOLD_SPENT);
+	assert_int_equal(ask(1, 7), HOLD_WAIT);
+	assert_true(is_new);
+	assert_string_not_equal(hold->id, id);
+	assert_int_equal(answer(hold->id, 1, true, 8), 0);
+	assert_null(withdraw(1, 9)); /* an approval is not withdrawn */
+	assert_int_equal(answer(id, 1, true, 5 + HOLD_USE_MS), -ENOENT);
+}
+
+static void withdrawn_ones_make_room(void **state)
+{
+	char id[HOLD_ID];
+
+	hold_limits(&holds, HOLD_MOST_OPEN, HOLD_MOST_HOUR);
+	for (uint8_t i = 0; i < HOLD_MAX; i++) {
+		assert_int_equal(ask(i, i), HOLD_WAIT);
+		if (i == 1)
+			memcpy(id, hold->id, sizeof(id));
+		if (i == 1 || i >= HOLD_MOST_OPEN)
+			assert_non_null(withdraw(i, i));
+		else
+			assert_int_equal(answer(hold->id, i, true, i), 0);
+	}
+	assert_int_equal(ask(200, HOLD_MAX), HOLD_WAIT);
+	assert_null(hold_find(&holds, id, HOLD_MAX)); /* the oldest one */
+	assert_int_equal(ask(0, HOLD_MAX), HOLD_PASS);
+}
+
 static void ids_do_not_repeat_soon(void **state)
 {
 	static char seen[1000][HOLD_ID];
@@ -287,6 +336,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(so_many_and_no_more, up, down),
 		cmocka_unit_test_setup_teardown(ids_are_typed_in_any_case, up, down),
 		cmocka_unit_test_setup_teardown(an_id_in_use_is_not_given_again, up, down),
+		cmocka_unit_test_setup_teardown(
+			a_withdrawn_one_is_explained_and_not_found, up, down),
+		cmocka_unit_test_setup_teardown(withdrawn_ones_make_room, up, down),
 		cmocka_unit_test_setup_teardown(ids_do_not_repeat_soon, up, down),
 	};
 

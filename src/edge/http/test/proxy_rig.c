@@ -103,6 +103,10 @@ void conn_ask(struct edge *e, struct conn *c, const struct edge_ask *ask)
 	r->ask = *ask;
 }
 
+void asks_ended(struct edge *e, struct conn *c)
+{
+}
+
 void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind kind,
 	const char *host, uint16_t port, const char *fault)
 {

@@ -56,6 +56,38 @@ static void test_requests_inside(void **state)
 	net_free(n);
 }
 
+/* A push of git is allowed before its content is read, and waits later. */
+static void test_the_keeper_knows_who_has_ended(void **state)
+{
+	struct net_rig *n = net_new();
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct client *cl = client_up(n, &(struct client_plan){0});
+		struct net_way *w = NULL;
+		bool early = i & 1;
+
+		client_say_text(cl, get);
+		client_until(cl, net_asked(n, EDGE_ASK_HTTP, HOST, 443));
+		if (!early)
+			w = client_allow(cl, "GET", "/a");
+		if (i > 1)
+			client_goodbye(cl);
+		else
+			net_end(n, cl->c); /* as a program that was killed */
+		client_until(cl, n->rig->n_ended == i + 1);
+		assert_int_equal(n->rig->ended, n->asks[n->n_asks - 1].id);
+		if (early)
+			w = client_allow(cl, "GET", "/a");
+		client_until(cl, way_has_request(w, "/a"));
+		way_answer(w, "one");
+		client_until(cl, client_got_text(cl, "content-length: 3\r\n\r\none"));
+		assert_int_equal(n->rig->n_ended, i + 1);
+		client_free(cl);
+	}
+	assert_int_equal(n->rig->n_gone, 0);
+	net_free(n);
+}
+
 static bool is_signed_by(const struct edge_ca *ca, X509 *leaf)
 {
 	BIO *bio = BIO_new_mem_buf(ca->pem, -1);
@@ -428,6 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_inside),
+		cmocka_unit_test(test_the_keeper_knows_who_has_ended),
 		cmocka_unit_test(test_the_right_leaf),
 		cmocka_unit_test(test_names_that_do_not_agree),
 		cmocka_unit_test(test_first_bytes_that_are_no_hello),

@@ -11,6 +11,7 @@
 
 #define PUSH "/acme/a.git/git-receive-pack"
 #define MAX_CLERKS 64
+#define RACES 200
 
 static int clerks[MAX_CLERKS]; /* our ends, in start order */
 static size_t n_clerks;
@@ -183,17 +184,28 @@ static void must_be_over(struct push *p)
 	fd_close(&p->edge_fd);
 }
 
-static int answer(enum hold_choice choice)
+static void send_answer(enum hold_choice choice)
 {
 	struct hold_reply reply = {.choice = (uint8_t)choice, .where = "api"};
-	struct keeper_done done;
 
 	memcpy(reply.id, held.id, sizeof(reply.id));
 	memcpy(reply.digest, held.digest, sizeof(reply.digest));
 	assert_int_equal(hold_send_reply(rig_sbxd, 5, &reply), 0);
+}
+
+static int read_done(void)
+{
+	struct keeper_done done;
+
 	must_get_soon(KEEPER_DONE);
 	assert_int_equal(keeper_get_done(&rig_msg, &done), 0);
 	return done.code;
+}
+
+static int answer(enum hold_choice choice)
+{
+	send_answer(choice);
+	return read_done();
 }
 
 /* ---- a good one ---- */
@@ -327,7 +339,7 @@ static void effects_after_the_judgement_are_a_violation(void **state)
 	report(p.clerk, CLERK_PUSH, "refs/heads/agent/x");
 	must_be_killed(1);
 	must_be_over(&p);
-	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), -ECANCELED);
 	assert_int_equal(cred_n_origins, 0);
 }
 
@@ -432,7 +444,8 @@ static void a_death_before_the_decision_sends_nothing(void **state)
 	assert_string_equal(rig_last_record().reason, "sbx-clerk-git ended");
 }
 
-static void a_death_during_a_hold_leaves_the_approval(void **state)
+/* What waits in the process and what the person saw are gone with it. */
+static void a_death_during_a_hold_withdraws_it(void **state)
 {
 	struct push p = begin_push(1);
 	int line;
@@ -446,12 +459,15 @@ static void a_death_during_a_hold_leaves_the_approval(void **state)
 	assert_int_equal(kill(rig_k.clerks->list[0].worker.child.pid, SIGKILL), 0);
 	must_be_killed(0);
 	must_be_over(&p);
-	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), -ECANCELED);
 	assert_int_equal(cred_n_origins, 0);
 	/* the same push again */
 	p = begin_push(2);
 	report(p.clerk, CLERK_PUSH, "refs/heads/main");
 	judge(p.clerk);
+	must_get_soon(KEEPER_HELD);
+	assert_int_equal(held.state, HOLD_OPEN);
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
 	assert_true(must_be_decided(p.clerk));
 	line = TAKE_FD(rig_msg.fd);
 	assert_string_equal(rig_last_record().hold, held.id);
@@ -527,9 +543,95 @@ static void a_client_that_leaves_ends_the_wait(void **state)
 	must_get_soon(KEEPER_HELD);
 	assert_int_equal(chan_send_plain(p.clerk, CLERK_DONE, 0, -1), 0);
 	must_be_killed(0);
-	assert_int_equal(answer(HOLD_CHOICE_ONCE), 0);
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), -ECANCELED);
 	assert_int_equal(cred_n_origins, 0);
 	end_push(&p);
+}
+
+static void a_push_is_withdrawn_when_the_last_equal_one_has_left(void **state)
+{
+	struct push a = begin_push(1), b = begin_push(2);
+
+	report(a.clerk, CLERK_PUSH, "refs/heads/main");
+	judge(a.clerk);
+	must_get_soon(KEEPER_HELD);
+	report(b.clerk, CLERK_PUSH, "refs/heads/main");
+	judge(b.clerk);
+	rig_must_be_quiet(b.clerk);
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_ENDED, 1, -1), 0);
+	RIG_UNTIL(count_alive() == 1);
+	rig_must_be_quiet(rig_sbxd);
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_ENDED, 2, -1), 0);
+	must_get_soon(KEEPER_HELD);
+	assert_int_equal(held.state, HOLD_WITHDRAWN);
+	must_be_killed(0);
+	assert_int_equal(answer(HOLD_CHOICE_ONCE), -ECANCELED);
+	assert_int_equal(cred_n_origins, 0);
+	end_push(&a);
+	end_push(&b);
+}
+
+/* Its client ended while sbx-clerk-git was reading: nobody is prompted. */
+static void a_push_of_an_ended_client_does_not_wait(void **state)
+{
+	struct push p = begin_push(1);
+
+	assert_int_equal(chan_send_plain(rig_edge, EDGE_ENDED, 1, -1), 0);
+	(void)rig_run_until(-1, 30);
+	assert_int_equal(count_alive(), 1);
+	report(p.clerk, CLERK_PUSH, "refs/heads/main");
+	judge(p.clerk);
+	must_be_killed(0);
+	rig_must_be_quiet(rig_sbxd);
+	assert_string_equal(rig_last_record().reason, "the client has left");
+	end_push(&p);
+}
+
+static void an_answer_to_a_push_races_with_the_end_of_its_client(void **state)
+{
+	uint64_t x = 4;
+	unsigned n_sent = 0;
+
+	holds_set_limits(&rig_k, HOLD_MOST_OPEN, HOLD_MOST_HOUR);
+	for (uint32_t i = 0; i < RACES; i++) {
+		struct push p;
+		int code;
+
+		n_clerks = 0;
+		p = begin_push(i + 1);
+		report(p.clerk, CLERK_PUSH, "refs/heads/main");
+		judge(p.clerk);
+		must_get_soon(KEEPER_HELD);
+		x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		if (x >> 63)
+			send_answer(HOLD_CHOICE_ONCE);
+		if (x >> 61 & 1)
+			(void)rig_run_until(-1, 1);
+		if (x >> 62 & 1)
+			assert_int_equal(chan_send_plain(rig_edge, EDGE_ENDED, i + 1, -1), 0);
+		else
+			assert_int_equal(chan_send_plain(p.clerk, CLERK_DONE, 0, -1), 0);
+		if (x >> 60 & 1)
+			(void)rig_run_until(-1, 1);
+		if (!(x >> 63))
+			send_answer(HOLD_CHOICE_ONCE);
+		code = read_done();
+		assert_true(code == 0 || code == -ECANCELED);
+		n_sent += code == 0;
+		if (code == 0) {
+			assert_true(must_be_decided(p.clerk));
+			fd_close(&rig_msg.fd);
+		} else {
+			RIG_UNTIL(count_alive() == 0);
+			assert_int_equal(ipc_recv(p.clerk, &rig_msg), 0);
+		}
+		clerks_kill_all(&rig_k, "the next one");
+		fd_close(&clerks[0]);
+		end_push(&p);
+		rig_k.holds->table.n_opened = 0;
+	}
+	assert_in_range(n_sent, 1, RACES - 1);
+	assert_int_equal(rig_k.clerks->n_violations, 0);
 }
 
 static void few_pushes_are_read_at_the_same_time(void **state)
@@ -563,12 +665,15 @@ int main(void)
 		CLERK_TEST(the_list_of_refs_has_no_effects),
 		CLERK_TEST(after_three_violations_no_push_is_read),
 		CLERK_TEST(a_death_before_the_decision_sends_nothing),
-		CLERK_TEST(a_death_during_a_hold_leaves_the_approval),
+		CLERK_TEST(a_death_during_a_hold_withdraws_it),
 		CLERK_TEST(one_approval_is_for_one_of_two_equal_pushes),
 		CLERK_TEST(a_no_has_its_reason),
 		CLERK_TEST(a_new_policy_decides_a_push_that_waits),
 		CLERK_TEST(a_new_policy_ends_a_push_that_is_being_sent),
 		CLERK_TEST(a_client_that_leaves_ends_the_wait),
+		CLERK_TEST(a_push_is_withdrawn_when_the_last_equal_one_has_left),
+		CLERK_TEST(a_push_of_an_ended_client_does_not_wait),
+		CLERK_TEST(an_answer_to_a_push_races_with_the_end_of_its_client),
 		CLERK_TEST(few_pushes_are_read_at_the_same_time),
 	};
 
