@@ -7,6 +7,7 @@ import http.client
 import http.server
 import json
 import os
+import shlex
 import socket
 import threading
 import time
@@ -124,6 +125,28 @@ def test_a_withdrawn_request_cannot_be_approved(held, inst):
     assert held.answers() == []
     status, o = held.call("POST", "/v1/holds/K7QD", {"answer": "once", "digest": digest(PUSH)})
     assert status == 409 and o["error"]["code"] == "withdrawn"
+
+
+def typed(inst, out, word):
+    """Types the command that was printed."""
+    line = next(text for text in out.splitlines() if text.split()[:1] == [word])
+    words = shlex.split(line)[1:]
+    assert words[0] == "sbx"
+    return inst.sbx(*words[1:], check=0)
+
+
+def test_show_prints_the_commands_that_answer(held, inst):
+    held.create("demo", [PUSH, READ])
+    held.create("two", [PUSH])
+    out = inst.sbx("approve", "demo/K7QD", "--show", check=0).stdout
+    assert "Approved request K7QD of sandbox 'demo'" in typed(inst, out, "approve").stderr
+    out = inst.sbx("approve", "M2XB", "--show", check=0).stdout
+    typed(inst, out, "refuse")
+    assert [h["state"] for h in held.listed("demo")] == ["approved", "refused"]
+    assert held.listed("two")[0]["state"] == "open"
+    assert [(a[0], a[1]) for a in held.answers()] == [("K7QD", 1), ("M2XB", 0)]
+    # There is nothing to type for a request that was answered.
+    assert "--once" not in inst.sbx("approve", "demo/K7QD", "--show", check=0).stdout
 
 
 def test_a_refusal_has_a_reason(held, inst):

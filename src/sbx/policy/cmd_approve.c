@@ -16,7 +16,7 @@
 #include "policy.h"
 
 static const struct opt_def approve_opts[] = {
-	{0, "show", NULL, "print the request and exit"},
+	{0, "show", NULL, "print the request and the commands that answer it"},
 	{0, "watch", NULL, "show the requests full-screen, as they come"},
 	{0, "once", NULL, "approve one request; requires --digest"},
 	{0, "for", "DURATION", "approve all equal requests for DURATION; requires --digest"},
@@ -185,8 +185,29 @@ static int prompt_for(const struct opts *o, const json_t *hold)
 	return send_answer(o, hold, &a);
 }
 
+/* What to type next. A sandbox and an ID need no quotes. */
+static void print_command(const char *label, const char *verb, const json_t *hold)
+{
+	printf("%-9s sbx %s ", label, verb);
+	ui_put(api_str(hold, "sandbox"));
+	printf("/");
+	ui_put(api_str(hold, "id"));
+}
+
+static void print_commands(const json_t *hold)
+{
+	printf("\n");
+	print_command("approve", "approve", hold);
+	printf(" --once --digest ");
+	ui_put(api_str(hold, "digest"));
+	printf("\n");
+	print_command("refuse", "refuse", hold);
+	printf("\n");
+}
+
 static int run_one(const struct opts *o, const struct answer *a)
 {
+	bool is_open;
 	AUTO_JSON json_t *hold = NULL;
 	struct problem p = {0};
 	int r = hold_get(o->args.v[0], &hold, &p);
@@ -213,9 +234,12 @@ static int run_one(const struct opts *o, const struct answer *a)
 		api_print(hold);
 		return EXIT_OK;
 	}
+	is_open = strcmp(api_str(hold, "state"), "open") == 0;
 	hold_text_print(stdout, hold);
+	if (is_open && (opts_has(o, "show") || !ui_can_ask()))
+		print_commands(hold);
 	(void)fflush(stdout);
-	if (opts_has(o, "show") || !ui_can_ask() || strcmp(api_str(hold, "state"), "open") != 0)
+	if (opts_has(o, "show") || !ui_can_ask() || !is_open)
 		return EXIT_OK;
 	return prompt_for(o, hold);
 }
