@@ -114,8 +114,9 @@ static void find_rules(const struct policy *policy, const struct policy_op *op,
 		policy_find_git(policy, op, target, ret);
 		return;
 	}
-	*ret = (struct policy_git){
-		.is_named = policy_names_service(policy, op, target), .permits = true};
+	*ret = (struct policy_git){.is_named = policy_names_service(policy, op, target),
+		.permits = true,
+		.permits_managed = true};
 }
 
 /* If rules are about the repository of a push, or the service of calls, the content replaces the
@@ -134,8 +135,10 @@ static bool put_content(const struct policy *policy, const struct policy_op *op,
 	ret->paths = rules.paths;
 	ret->asks = rules.asks;
 	list[at] = list[0];
-	list[0] = read ? (struct policy_description){read->effect, read->n, read->n == 0}
-		       : (struct policy_description){.is_covered = rules.permits};
+	list[0] = read ? (struct policy_description){read->effect, read->n, read->n == 0,
+				 read->n == 0}
+		       : (struct policy_description){.is_covered = rules.permits,
+				 .is_covered_managed = rules.permits_managed};
 	return true;
 }
 
@@ -179,7 +182,7 @@ void head_decide(const struct policy *policy, const struct policy_op *op, const 
 		return;
 	}
 	for (; req.n < ret->effects.n; req.n++)
-		list[req.n] = (struct policy_description){&ret->effects.v[req.n], 1, false};
+		list[req.n] = (struct policy_description){&ret->effects.v[req.n], 1, false, false};
 	policy_decide_request(policy, &req, &out);
 	/* what is allowed with unknown content needs no reader */
 	if (ret->effects.content != HEAD_NO_CONTENT && (h->read || out.verdict != POLICY_ALLOWS) &&

@@ -14,7 +14,7 @@ struct look {
 	struct policy_git *git; /* not NULL: rules are collected, and decide nothing */
 	struct slice key;	/* what literal starts are compared with, in lower case */
 	bool is_whole;		/* every place of a group counts: the key is in doubt */
-	bool is_mute, is_damaged;
+	bool is_mute, is_damaged, is_managed;
 	struct policy_hit deny, ask, allow;
 	bool is_covered, is_named, is_governed;
 	struct policy_hit named, governs; /* is_named and is_governed: a rule */
@@ -356,7 +356,7 @@ static bool weigh_description(
 	struct look *l, size_t d, struct weighed *w, struct policy_outcome *ret)
 {
 	const struct policy_description *list = &l->req->list[d];
-	bool covered = list->n > 0 || list->is_covered;
+	bool covered = list->n > 0 || (l->is_managed ? list->is_covered_managed : list->is_covered);
 
 	for (size_t i = 0; i < list->n; i++) {
 		look_at(l, &list->effect[i]);
@@ -404,10 +404,10 @@ static void conclude_request(
 	}
 }
 
-static void decide_alone(
-	const struct policy *p, const struct policy_request *req, struct policy_outcome *ret)
+static void decide_alone(const struct policy *p, bool is_managed, const struct policy_request *req,
+	struct policy_outcome *ret)
 {
-	struct look l = {.p = p, .req = req};
+	struct look l = {.p = p, .req = req, .is_managed = is_managed};
 	struct weighed w = {0};
 
 	*ret = (struct policy_outcome){0};
@@ -432,10 +432,10 @@ void policy_decide_request(
 {
 	struct policy_outcome managed;
 
-	decide_alone(p, req, ret);
+	decide_alone(p, false, req, ret);
 	if (!p || !p->managed)
 		return;
-	decide_alone(p->managed, req, &managed);
+	decide_alone(p->managed, true, req, &managed);
 	managed.by.rule.is_managed = true;
 	managed.by.is_managed = managed.verdict == POLICY_DENIES;
 	managed.is_governed = managed.is_governed || ret->is_governed;
@@ -515,11 +515,10 @@ void policy_find_git(const struct policy *p, const struct policy_op *op, struct 
 	if (!p || !p->managed)
 		return;
 	find_git_alone(p->managed, op, repository, &managed);
-	if (!managed.is_named)
-		return;
-	ret->permits = managed.permits && (ret->permits || !ret->is_named);
-	ret->is_named = true;
+	ret->permits_managed = managed.permits;
+	ret->is_named = ret->is_named || managed.is_named;
 	ret->paths = ret->paths || managed.paths;
+	ret->asks = ret->asks || managed.asks;
 }
 
 bool policy_names_service(const struct policy *p, const struct policy_op *op, struct slice service)

@@ -33,7 +33,8 @@
 struct policy_description {
 	const struct effect *effect;
 	size_t n;
-	bool is_covered; /* without effects: another process has decided about them */
+	/* Without effects: it is covered, in the policy and in the managed one. */
+	bool is_covered, is_covered_managed;
 };
 
 struct policy_request {
@@ -65,12 +66,14 @@ bool policy_needs_head(const struct policy *p, const struct policy_op *op, struc
  * if the compiled rules are damaged. */
 bool policy_find_request_rule(const struct policy *p, const struct policy_op *op,
 	struct slice service, bool allows, struct policy_rule *ret);
-/* What rules of kind git say about pushes to a repository. */
+/* What rules of kind git say about pushes to a repository, those of a managed policy too. */
 struct policy_git {
 	bool is_named; /* some rule is about it */
-	bool permits;  /* some rule allows or asks, for a part of what can be done */
-	bool paths;    /* some rule is about files */
-	bool asks;     /* some rule asks */
+	/* Some rule allows or asks, for a part of what can be done: in the policy, and in the
+	 * managed one. */
+	bool permits, permits_managed;
+	bool paths; /* some rule is about files */
+	bool asks;  /* some rule asks */
 };
 void policy_find_git(const struct policy *p, const struct policy_op *op, struct slice repository,
 	struct policy_git *ret);
