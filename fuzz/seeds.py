@@ -229,8 +229,27 @@ retry = {
     "junk": answered(RETRY, b"\x18\3\3\0\1x"),
 }
 
+
+
+def muxed(kind, stream, payload=b""):
+    return struct.pack("<IB", len(payload), kind) + stream.to_bytes(3, "little") + payload
+
+
+MUX_DATA, MUX_WINDOW, MUX_END, MUX_RESET = 1, 2, 3, 4
+# The first byte: how many bytes at a time.
+mux = {
+    "two_streams": b"\x05" + muxed(MUX_DATA, 1, b"hello") + muxed(MUX_DATA, 2, b"x" * 300) +
+                   muxed(MUX_END, 1) + muxed(MUX_RESET, 2),
+    "not_open": b"\0" + muxed(MUX_DATA, 77, b"who?") + muxed(MUX_END, 77) + muxed(MUX_DATA, 1, b"a"),
+    "window": b"\x03" + muxed(MUX_WINDOW, 1, struct.pack("<I", 4096)),
+    "window_too_large": b"\x07" + muxed(MUX_WINDOW, 1, struct.pack("<I", 65536)),
+    "after_end": b"\x09" + muxed(MUX_END, 3) + muxed(MUX_DATA, 3, b"late"),
+    "above_the_window": b"\x3f" + muxed(MUX_DATA, 1, bytes(8000)) + muxed(MUX_DATA, 1, bytes(300)),
+    "junk": b"\x01GET / HTTP/1.1\r\n\r\n",
+}
+
 for target, seeds in (("wire", wire), ("edge_chan", edge_chan), ("edge_net", edge_net),
-                      ("retry", retry)):
+                      ("retry", retry), ("mux", mux)):
     folder = corpus / target
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in seeds.items():

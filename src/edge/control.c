@@ -132,6 +132,15 @@ static int answer_net(struct edge *e, struct ipc_msg *msg)
 	return r;
 }
 
+static int answer_channel(struct edge *e, struct ipc_msg *msg)
+{
+	int r = chan_get_plain(&edge_chan, msg, EDGE_CHANNEL);
+
+	if (r == 0)
+		net_on_channel(e, msg->id, TAKE_FD(msg->fd));
+	return r;
+}
+
 static int answer_verdict(struct edge *e, struct ipc_msg *msg)
 {
 	struct edge_verdict verdict;
@@ -151,6 +160,8 @@ static int answer_control(void *ctx, struct ipc_msg *msg)
 		return answer_open(e, msg);
 	case EDGE_NET:
 		return answer_net(e, msg);
+	case EDGE_CHANNEL:
+		return answer_channel(e, msg);
 	case EDGE_VERDICT:
 		return answer_verdict(e, msg);
 	default:

@@ -41,6 +41,9 @@ void net_start(struct edge *e, int fd);
 void net_on_event(struct edge *e, uint32_t events);
 void net_flush(struct edge *e);
 void net_on_conn_event(struct edge *e, struct loop_event ev); /* a socket to egress */
+/* Takes fd: a channel to an sbx-origin. */
+void net_on_channel(struct edge *e, uint32_t id, int fd);
+void net_on_channel_event(struct edge *e, const struct loop_event *ev);
 void net_on_timer(struct edge *e, struct loop_key key);
 /* Takes fd. Returns -EBADMSG if the verdict answers no ask. */
 int net_on_verdict(

@@ -42,6 +42,9 @@ static void dispatch_edge(struct edge *e, const struct loop_event *ev)
 	case EDGE_EV_CONN:
 		net_on_conn_event(e, *ev);
 		break;
+	case EDGE_EV_CHANNEL:
+		net_on_channel_event(e, ev);
+		break;
 	case EDGE_EV_CONN_TIMER:
 		net_on_timer(e, ev->key);
 		break;

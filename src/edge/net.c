@@ -5,11 +5,16 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include "lib/base/mem.h"
 #include "lib/base/str.h"
 
 /* After this many concurrent connections, returning free memory to the kernel is worthwhile. */
 #define MANY_CONNS 32
+#define STREAMS_A_TURN 16
+/* Of glibc's malloc, for each size up to this. */
+#define BLOCKS_KEPT 7
+#define BLOCKS_SMALL 1032
 
 static const struct wire_ops net_wire_ops;
 static const struct conn_ops conn_ops = {
@@ -71,16 +76,58 @@ static bool give_room(struct edge *e)
 	return any;
 }
 
+/* Streams of channels have moved: the engines take their turn. A few at a time, so that their
+ * output leaves before others have some. */
+static bool run_streams(struct edge *e)
+{
+	for (unsigned i = 0; i < STREAMS_A_TURN; i++) {
+		uint32_t events;
+		struct conn *c;
+
+		budget_keep(e);
+		c = channel_next(e, &events);
+		if (!c)
+			return i > 0;
+		proxy_on_fd(e, c, events);
+	}
+	return true;
+}
+
+/* malloc keeps a few freed blocks of each small size, wherever they are, and their pages with them.
+ * Blocks that lie together take their place. */
+static void settle_blocks(void)
+{
+	void *old[BLOCKS_KEPT], *next[BLOCKS_KEPT];
+
+	for (size_t size = 24; size <= BLOCKS_SMALL; size += 16) {
+		for (size_t i = 0; i < BLOCKS_KEPT; i++)
+			old[i] = xmalloc(size);
+		for (size_t i = 0; i < BLOCKS_KEPT; i++)
+			next[i] = xmalloc(size);
+		for (size_t i = 0; i < BLOCKS_KEPT; i++)
+			free(next[i]);
+		for (size_t i = 0; i < BLOCKS_KEPT; i++)
+			free(old[i]);
+	}
+}
+
 void net_flush(struct edge *e)
 {
 	struct net *net = e->net;
+	bool any, more;
 
 	do {
 		budget_keep(e);
 		port_flush(e, &net->port);
-	} while (!e->control.done && give_room(e) && !net->port.blocked);
+		any = run_streams(e);
+		any = give_room(e) || any;
+		more = channel_flush(e);
+	} while (!e->control.done && (more || (any && !net->port.blocked)));
 	if (net->n_conns == 0 && net->n_most >= MANY_CONNS) {
 		net->n_most = 0;
+		port_trim(&net->port);
+		port_trim(&e->ctl);
+		settle_blocks();
 		(void)malloc_trim(0);
 	}
 }
@@ -97,6 +144,19 @@ void net_on_conn_event(struct edge *e, struct loop_event ev)
 		proxy_on_fd(e, c, ev.events);
 	else if (c->state != CONN_ENDING)
 		tunnel_on_fd(e, c, ev.events);
+}
+
+void net_on_channel(struct edge *e, uint32_t id, int fd)
+{
+	if (e->net)
+		channel_add(e, id, fd);
+	else
+		(void)close(fd);
+}
+
+void net_on_channel_event(struct edge *e, const struct loop_event *ev)
+{
+	channel_on_event(e, ev->key.gen, ev->events);
 }
 
 /* The guest does not read its last data, or does not close a connection that edge has closed. */
@@ -183,6 +243,7 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 	AUTO_CLOSE int own = fd;
 	struct asked asked;
 	struct conn *c;
+	bool is_open;
 
 	if (!e->net || asks_take(e, id, &asked) < 0)
 		return -EBADMSG;
@@ -192,16 +253,21 @@ int net_on_verdict(struct edge *e, uint32_t id, const struct edge_verdict *verdi
 		return -EBADMSG;
 	if (verdict->opened && (asked.kind != EDGE_ASK_TUNNEL || !e->opener))
 		return -EBADMSG;
-	if ((fd >= 0) != (verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind)))
+	is_open = verdict->allowed && !verdict->opened && edge_ask_has_socket(asked.kind);
+	/* a stream only inside TLS: to an origin, or else a socket to a clerk */
+	if ((fd >= 0 || verdict->stream) != is_open || (verdict->stream && !asked.tls))
 		return -EBADMSG;
 	(void)!str_copy(e->net->sandbox, sizeof(e->net->sandbox), verdict->sandbox);
 	c = e->net->conns[asked.idx];
+	e->net->due_stream = verdict->stream;
 	if (asked.fault) {
 		c->reporting = false;
 		conn_free_if_over(e, c);
 	} else {
 		route_verdict(e, c, verdict, TAKE_FD(own));
 	}
+	if (e->net->due_stream) /* its client has left */
+		channel_refuse(e, verdict->channel, verdict->stream);
 	asks_flush(e);
 	return 0;
 }

@@ -49,6 +49,7 @@ static void flush_due(void *ctx)
 	if (!o->control.is_due)
 		token_flush_due(o);
 	o->lines_due = true;
+	channel_resume(o);
 }
 
 static int answer_config(struct origin *o, struct ipc_msg *msg)
@@ -99,12 +100,24 @@ static int answer_open(struct origin *o, struct ipc_msg *msg)
 
 	if (r < 0)
 		return r;
+	/* only a clerk can have read a push */
+	if (msg->id == 0 || msg->id > MUX_MAX_ID || (ticket.is_judged && msg->fd < 0))
+		return -EBADMSG;
 	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
 		if (o->exchanges[i].state != EXCHANGE_FREE && o->exchanges[i].id == msg->id)
 			return -EBADMSG;
 	}
 	exchange_open(o, msg->id, &ticket, TAKE_FD(msg->fd));
 	return 0;
+}
+
+static int answer_channel(struct origin *o, struct ipc_msg *msg)
+{
+	int r = chan_get_plain(&origin_chan, msg, ORIGIN_CHANNEL);
+
+	if (r == 0)
+		channel_take(o, TAKE_FD(msg->fd));
+	return r;
 }
 
 static int answer_policy(struct origin *o, struct ipc_msg *msg)
@@ -150,6 +163,7 @@ static int answer_control(void *ctx, struct ipc_msg *msg)
 		[ORIGIN_RENEW] = value_on_renew,
 		[ORIGIN_POLICY] = answer_policy,
 		[ORIGIN_PACK] = answer_pack,
+		[ORIGIN_CHANNEL] = answer_channel,
 	};
 
 	return msg->type < ORIGIN_N_MSGS && answers[msg->type] ? answers[msg->type](ctx, msg)

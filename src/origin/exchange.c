@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/rules/head/head.h"
@@ -44,8 +43,6 @@ static void drop_server(struct origin *o, struct exchange *x)
 	sign_free(o, x->talk);
 	talk_free(TAKE(x->talk));
 	canon_reader_done(&x->frames);
-	free(TAKE(x->early));
-	x->n_early = 0;
 }
 
 void exchange_finish(struct origin *o, struct exchange *x)
@@ -53,10 +50,7 @@ void exchange_finish(struct origin *o, struct exchange *x)
 	/* while it has its id: this is the only report about it */
 	tell_exchange(o, x, ORIGIN_GONE, origin_outcome_text(ORIGIN_GONE));
 	drop_server(o, x);
-	if (x->edge_fd >= 0)
-		loop_del(&o->loop, x->edge_fd);
-	fd_close(&x->edge_fd);
-	out_done(&x->to_edge);
+	exchange_close_edge(o, x);
 	loop_timer_clear(&o->loop, &x->timer);
 	x->state = EXCHANGE_OVER;
 	x->closed_due = true;
@@ -66,12 +60,8 @@ void exchange_finish(struct origin *o, struct exchange *x)
 /* The timer limits it. */
 static void drain_edge(struct origin *o, struct exchange *x)
 {
-	int r = out_end(&x->to_edge, x->edge_fd, &x->edge_shut);
-
-	if (r == 0)
+	if (exchange_end_edge(o, x) == 0)
 		exchange_finish(o, x);
-	else if (r > 0 || out_len(&x->to_edge)) /* more data: continue after other events */
-		exchange_want_room(o, x);
 }
 
 static void end_exchange(struct origin *o, struct exchange *x)
@@ -87,18 +77,10 @@ static void exchange_tell_done(struct origin *o, struct exchange *x)
 	tell_exchange(o, x, ORIGIN_DONE, origin_outcome_text(ORIGIN_DONE));
 }
 
-/* Edge has sent its last byte and has all of the answer: nothing is left to wait for. Closing with
- * unread bytes of edge would be a reset instead. */
-static bool is_settled(const struct exchange *x)
-{
-	return x->talk && x->talk->up.phase == CANON_OVER && !x->n_early &&
-	       out_len(&x->to_edge) == 0;
-}
-
 void exchange_end(struct origin *o, struct exchange *x)
 {
 	exchange_tell_done(o, x);
-	if (is_settled(x))
+	if (exchange_is_settled(x))
 		exchange_finish(o, x);
 	else
 		end_exchange(o, x);
@@ -157,24 +139,21 @@ static struct exchange *find_free(struct origin *o)
 	return NULL;
 }
 
-void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int fd)
+void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int clerk)
 {
 	/* One slot more than may be open, and no message is read while a report is due: so a slot
 	 * is always free. */
 	struct exchange *x = find_free(o);
 	uint32_t gen = x->gen;
-	int r;
 
 	*x = (struct exchange){.state = EXCHANGE_HEAD,
 		.id = id,
 		.gen = gen,
 		.order = o->n_exchanges++,
-		.ticket = *ticket,
-		.edge_fd = fd};
+		.ticket = *ticket};
 	canon_reader_init(&x->frames);
 	o->n_open++;
-	r = loop_add(&o->loop, fd, EDGE_EVENTS, exchange_key(o, x, ORIGIN_EV_EDGE));
-	if (r < 0) {
+	if (exchange_open_edge(o, x, clerk) < 0) {
 		exchange_finish(o, x);
 		return;
 	}
@@ -183,7 +162,7 @@ void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, i
 
 		tell_exchange(o, x, ORIGIN_BUSY, origin_outcome_text(ORIGIN_BUSY));
 		out_put_refusal(&x->to_edge, 502, origin_outcome_text(ORIGIN_BUSY));
-		(void)!out_flush(&x->to_edge, fd, &n);
+		(void)!exchange_flush(o, x, &n);
 		exchange_finish(o, x);
 		return;
 	}
@@ -219,14 +198,11 @@ static bool is_ours(const struct origin *o, const struct exchange *x, const stru
 }
 
 /* The request lives until it no longer may be sent again; its text is in the copied payload. */
-static int take_request(struct origin *o, struct exchange *x, struct slice payload)
+static int take_request(struct origin *o, struct exchange *x)
 {
-	struct talk *t = talk_new();
+	struct talk *t = x->talk;
 
-	x->talk = t;
-	t->head = xmalloc(payload.n);
-	memcpy(t->head, payload.p, payload.n);
-	if (canon_get_req(slice_of(t->head, payload.n), &t->req_arena, &t->req) < 0 ||
+	if (canon_get_req(slice_of(t->head, t->n_head), &t->req_arena, &t->req) < 0 ||
 		!is_ours(o, x, &t->req))
 		return -EBADMSG;
 	return canon_flow_req(&t->up, &t->req);
@@ -252,7 +228,7 @@ void exchange_on_kept(struct origin *o, struct exchange *x)
 	exchange_want_line(o, x);
 }
 
-static void on_request(struct origin *o, struct exchange *x, const struct canon_frame *frame)
+static void on_request(struct origin *o, struct exchange *x, bool is_head)
 {
 	char where[ORIGIN_MAX_WHERE], rule[ORIGIN_MAX_TEXT];
 	struct policy_op op = op_of(o);
@@ -264,8 +240,7 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 	bool is_token = false;
 	const char *why;
 
-	if (frame->kind != CANON_HEAD || frame->stream != OUT_STREAM ||
-		take_request(o, x, frame->payload) < 0) {
+	if (!is_head || take_request(o, x) < 0) {
 		exchange_fail(
 			o, x, ORIGIN_BAD_REQUEST, "%s", origin_outcome_text(ORIGIN_BAD_REQUEST));
 		return;
@@ -298,40 +273,35 @@ static void on_request(struct origin *o, struct exchange *x, const struct canon_
 		exchange_want_line(o, x);
 }
 
-/* What follows the request, mostly its end. */
-static void keep_early(struct exchange *x, struct slice bytes)
+static void copy_head(struct exchange *x, struct slice payload)
 {
-	if (!bytes.n)
-		return;
-	x->early = xmalloc(bytes.n);
-	memcpy(x->early, bytes.p, bytes.n);
-	x->n_early = bytes.n;
+	struct talk *t = x->talk = talk_new();
+
+	t->head = xmalloc(payload.n);
+	t->n_head = payload.n;
+	memcpy(t->head, payload.p, payload.n);
 }
 
 static void read_request(struct origin *o, struct exchange *x)
 {
-	static uint8_t buf[4096];
 	struct canon_frame frame;
+	struct slice in;
 	int r = 0;
 
 	while (r == 0) {
-		ssize_t n = recv(x->edge_fd, buf, sizeof(buf), MSG_DONTWAIT);
-		struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
+		ssize_t n = exchange_peek(x, &in);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
+		if (n == 0)
 			exchange_finish(o, x);
+		if (n <= 0)
 			return;
-		}
 		r = canon_reader_feed(&x->frames, &in, &frame);
-		keep_early(x, in);
+		if (r == 1)
+			copy_head(x, frame.payload);
+		/* what follows it stays */
+		exchange_take(x, (size_t)n - in.n);
 	}
-	if (r < 0)
-		frame.kind = CANON_N_KINDS;
-	on_request(o, x, &frame);
+	on_request(o, x, r == 1 && frame.kind == CANON_HEAD && frame.stream == OUT_STREAM);
 }
 
 /* ---- sending it ---- */
@@ -593,12 +563,10 @@ const struct exchange_ops exchange_ops = {
 
 /* ---- events ---- */
 
-void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
+static void on_edge(struct origin *o, struct exchange *x, unsigned events)
 {
-	bool is_gone = events & (EPOLLHUP | EPOLLERR);
+	bool is_gone = events & MUX_GONE;
 
-	if (events & EPOLLOUT && out_len(&x->to_edge) == 0)
-		exchange_ignore_room(o, x);
 	switch (x->state) {
 	case EXCHANGE_HEAD:
 		/* reported once: an edge that closed early expects no answer */
@@ -641,6 +609,24 @@ void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events)
 	case EXCHANGE_FREE:
 	case EXCHANGE_OVER:
 		break;
+	}
+}
+
+void exchange_on_clerk(struct origin *o, struct exchange *x, uint32_t events)
+{
+	if (events & EPOLLOUT && out_len(&x->to_edge) == 0)
+		exchange_ignore_room(o, x);
+	on_edge(o, x, events & (EPOLLHUP | EPOLLERR) ? MUX_GONE : MUX_READABLE);
+}
+
+void exchange_run_streams(struct origin *o)
+{
+	/* those that ask for another turn get it after other events */
+	for (size_t n = o->mux.n_noted; n > 0 && o->mux.n_noted > 0; n--) {
+		unsigned events;
+		struct mux_stream *s = mux_next(&o->mux, &events);
+
+		on_edge(o, &o->exchanges[s->idx], events);
 	}
 }
 

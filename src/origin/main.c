@@ -14,7 +14,7 @@
 static const struct keeper_ops keeper_ops = {
 	.want = control_want, .need = control_need, .tokens = control_tokens};
 static struct origin origin = {
-	.ops = &exchange_ops, .keeper = &keeper_ops, .inbox = POLICY_INBOX_EMPTY};
+	.ops = &exchange_ops, .keeper = &keeper_ops, .inbox = POLICY_INBOX_EMPTY, .channel = -1};
 
 static void on_exchange(struct origin *o, const struct loop_event *ev)
 {
@@ -22,8 +22,8 @@ static void on_exchange(struct origin *o, const struct loop_event *ev)
 
 	if (!x)
 		return;
-	if (ev->key.kind == ORIGIN_EV_EDGE)
-		exchange_on_edge(o, x, ev->events);
+	if (ev->key.kind == ORIGIN_EV_CLERK)
+		exchange_on_clerk(o, x, ev->events);
 	else if (ev->key.kind != ORIGIN_EV_SCRUB)
 		exchange_on_timer(o, x);
 	else if (answer_on_idle(x))
@@ -36,7 +36,12 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 	case ORIGIN_EV_CONTROL:
 		control_on_event(&o->control, ev->events);
 		break;
-	case ORIGIN_EV_EDGE:
+	case ORIGIN_EV_CHANNEL:
+		channel_on_event(o, ev->events);
+		break;
+	case ORIGIN_EV_CHANNEL_TURN:
+		break;
+	case ORIGIN_EV_CLERK:
 	case ORIGIN_EV_TIMER:
 	case ORIGIN_EV_SCRUB:
 		on_exchange(o, ev);
@@ -57,9 +62,11 @@ static void dispatch_origin(struct origin *o, const struct loop_event *ev)
 		control_flush(&o->control);
 		break;
 	}
+	exchange_run_streams(o);
 	/* Serving may find that a line was closed: then again, each time with one line less. */
 	for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && o->lines_due && !o->control.done; i++)
 		line_serve(o);
+	channel_turn(o);
 }
 
 static void start_origin(struct origin *o)

@@ -3,12 +3,13 @@
  * origin - the files of sbx-origin above its parts.
  *
  * How      main.c starts, enters the jail and dispatches events. control.c handles messages of the
- *          keeper. Each OPEN is a struct exchange: exchange.c reads its request, checks it
- *          (slot_judge) and waits for a line whose certificate is verified. Only on such a line is
- *          the value requested (value_ask). Then slot_fill inserts it and the line sends the
- *          request. talk.c forwards the body. selftest.c is --jail-selftest.
+ *          keeper, channel.c the bytes of the channel to edge. Each OPEN is a struct exchange with
+ *          its stream of the channel, or the socket of a clerk: exchange.c reads its request,
+ *          checks it (slot_judge) and waits for a line whose certificate is verified. Only on such
+ *          a line is the value requested (value_ask). Then slot_fill inserts it and the line sends
+ *          the request. talk.c forwards the body. selftest.c is --jail-selftest.
  * Trust    Frames of edge and data of a server. Holds the credentials of one service.
- * Owns     The sockets, fd CONTROL_FD, the value.
+ * Owns     The channel to edge, the sockets, fd CONTROL_FD, the value.
  * Limits   ORIGIN_MAX_OPEN exchanges, ORIGIN_MAX_CONNS lines, the ORIGIN_*_MS of limits.h, OUT_MAX
  *          a direction.
  * Never    Sends NEED before a certificate was verified. Sends to another host. Sends a request
@@ -31,12 +32,23 @@ bool control_need(struct origin *o, uint32_t id, const struct origin_need *need)
 bool control_tokens(
 	struct origin *o, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
+/* channel.c: the channel to edge. */
+/* Takes fd. All exchanges of an earlier channel end. */
+void channel_take(struct origin *o, int fd);
+void channel_on_event(struct origin *o, uint32_t events);
+/* Reads on, if it waited for the keeper. */
+void channel_resume(struct origin *o);
+/* After each event: sends what is there when no further event is. */
+void channel_turn(struct origin *o);
+
 /* exchange.c */
 extern const struct exchange_ops exchange_ops;
-/* Takes fd. */
-void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int fd);
+/* Takes clerk: the socket to a clerk; -1: it is a stream of the channel. */
+void exchange_open(struct origin *o, uint32_t id, const struct ticket *ticket, int clerk);
 struct exchange *exchange_find(struct origin *o, struct loop_key key);
-void exchange_on_edge(struct origin *o, struct exchange *x, uint32_t events);
+/* Handles what has happened on the streams to edge. */
+void exchange_run_streams(struct origin *o);
+void exchange_on_clerk(struct origin *o, struct exchange *x, uint32_t events);
 void exchange_on_timer(struct origin *o, struct exchange *x);
 void exchange_fail(struct origin *o, struct exchange *x, enum origin_outcome outcome,
 	const char *fmt, ...) PRINTF_LIKE(4, 5);

@@ -3,7 +3,6 @@
 #include "origin.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 #include "lib/base/mem.h"
 
 #define ROUNDS 16 /* then other events are handled */
@@ -132,9 +131,9 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 		(!t->is_deaf && x->line->ops->room(x->line, x) < sizeof(buf)))
 		return STEP_WAITS;
 	n = exchange_recv(x, buf, sizeof(buf));
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0)
 		return STEP_WAITS;
-	if (n <= 0)
+	if (n == 0)
 		return on_edge_end(o, x);
 	in = slice_of(buf, (size_t)n);
 	if (x->state == EXCHANGE_RAW)
@@ -161,7 +160,7 @@ static enum step read_edge(struct origin *o, struct exchange *x)
 bool talk_flush(struct origin *o, struct exchange *x)
 {
 	uint64_t n = 0;
-	int r = out_flush(&x->to_edge, x->edge_fd, &n);
+	int r = exchange_flush(o, x, &n);
 
 	for (unsigned i = 0; r == 0 && i < ROUNDS && answer_has_more(x); i++) {
 		if (answer_scrub_more(o, x) < 0) {
@@ -169,14 +168,14 @@ bool talk_flush(struct origin *o, struct exchange *x)
 				"%s: cannot decode the response body", o->config.host);
 			return false;
 		}
-		r = out_flush(&x->to_edge, x->edge_fd, &n);
+		r = exchange_flush(o, x, &n);
 	}
 	if (r < 0 && r != -EAGAIN) {
 		exchange_finish(o, x);
 		return false;
 	}
-	if (r == -EAGAIN ? !x->edge_waits : answer_has_more(x))
-		exchange_want_room(o, x);
+	if (r == 0 && answer_has_more(x))
+		exchange_again(o, x);
 	if (x->talk->is_done && r == 0) {
 		exchange_end(o, x);
 		return false;
@@ -203,7 +202,7 @@ void talk_pump(struct origin *o, struct exchange *x)
 	uint32_t gen = x->gen;
 
 	if (x->token) { /* its request was read; only the output to edge is left */
-		if (x->edge_fd >= 0 && !talk_flush(o, x))
+		if (exchange_has_edge(x) && !talk_flush(o, x))
 			return;
 		token_push(o, x);
 		return;
@@ -223,8 +222,8 @@ void talk_pump(struct origin *o, struct exchange *x)
 		resume_line(o, x);
 		return;
 	}
-	if (x->gen == gen && x->edge_fd >= 0)
-		exchange_want_room(o, x);
+	if (x->gen == gen && exchange_has_edge(x))
+		exchange_again(o, x);
 }
 
 /* Returns 1 at its end. */
@@ -255,10 +254,8 @@ static int keep_some(struct origin *o, struct exchange *x)
 	struct slice in = slice_of(buf, n > 0 ? (size_t)n : 0);
 	int r;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
 	if (n <= 0)
-		return -EPIPE;
+		return n < 0 ? -EAGAIN : -EPIPE;
 	while ((r = canon_reader_feed(&x->talk->frames, &in, &frame)) == 1) {
 		if (frame.kind == CANON_RESET)
 			return -EPIPE;
@@ -281,7 +278,7 @@ void talk_keep(struct origin *o, struct exchange *x)
 			exchange_set_timer(o, x, ORIGIN_BODY_MS);
 	}
 	if (r == 0) /* more data: continue after other events */
-		exchange_want_room(o, x);
+		exchange_again(o, x);
 	else if (r == 1)
 		exchange_on_kept(o, x);
 	else if (r == -EPIPE)

@@ -660,8 +660,10 @@ def test_traces_and_the_report_for_debugging_have_no_canary(env, box, lab):
     env.sbx("debug", "cred", "-o", report)
     text = report.read_text()
     assert not find(text.encode(), {**CANARIES, **own})
-    for want in (r"keeper->edge VERDICT\(\d+\) id=\d+ \d+ bytes fd",
-                 r"keeper->origin for here.test:443 OPEN\(\d+\) id=\d+ 34 bytes fd",
+    for want in (r"keeper->edge VERDICT\(\d+\) id=\d+ \d+ bytes",
+                 r"keeper->edge CHANNEL\(\d+\) id=\d+ 0 bytes fd",
+                 r"keeper->origin for here.test:443 CHANNEL\(\d+\) id=0 0 bytes fd",
+                 r"keeper->origin for here.test:443 OPEN\(\d+\) id=\d+ 34 bytes",
                  r"peer->vault RELEASE\(\d+\) id=\d+ \d+ bytes fd",
                  r"ask=\d+ tunnel here.test:443 intercept",
                  r"ask=\d+ http GET here.test:443 allow",

@@ -21,6 +21,7 @@ static const struct chan_row rows[EDGE_N_MSGS] = {
 		CHAN_MAY_FD | CHAN_ID},
 	[EDGE_CA] = {"CA", CHAN_FROM_WORKER, IN(CONNECT), 0, 0},
 	[EDGE_GONE] = {"GONE", CHAN_FROM_WORKER, IN(CONNECT) | IN(RUN), 0, CHAN_ID},
+	[EDGE_CHANNEL] = {"CHANNEL", CHAN_FROM_KEEPER, IN(CONNECT) | IN(RUN), 0, CHAN_FD | CHAN_ID},
 };
 
 const struct chan edge_chan = {.sides = {"keeper", "edge"},

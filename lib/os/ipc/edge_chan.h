@@ -71,6 +71,7 @@ enum edge_msg {
 	EDGE_VERDICT,
 	EDGE_CA,
 	EDGE_GONE, /* nothing waits for the VERDICT of this ASK any more; it is still sent */
+	EDGE_CHANNEL,
 	EDGE_N_MSGS,
 };
 
@@ -104,7 +105,8 @@ enum edge_ask_kind {
 	EDGE_N_ASK_KINDS,
 };
 
-/* Whether an allowed one, unless it is opened, comes with a socket. */
+/* Whether an allowed one, unless it is opened, comes with a socket, or with a stream if it is
+ * inside TLS. */
 static inline bool edge_ask_has_socket(enum edge_ask_kind kind)
 {
 	return kind != EDGE_ASK_DNS && kind != EDGE_ASK_CONNECT && kind != EDGE_ASK_LINK;
@@ -168,6 +170,8 @@ struct edge_verdict {
 	 * edge sends the ASK again with these headers. Opened: for all requests inside. */
 	char wants[EDGE_MAX_WANTS];
 	uint32_t wants_id; /* not 0 if there are names; another one for other names */
+	/* HTTP inside TLS, allowed: the id of CHANNEL, and the stream of it. Otherwise 0. */
+	uint32_t channel, stream;
 };
 
 struct edge_config {
@@ -192,7 +196,7 @@ int edge_send_lost(int sock, const char *text) MUST_CHECK;
 int edge_send_ask(int sock, uint32_t id, const struct edge_ask *ask) MUST_CHECK;
 int edge_send_ca(int sock, const struct edge_ca *ca) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. NET: chan_send_plain. */
+/* keeper's side; fds stay the caller's. NET, CHANNEL: chan_send_plain. */
 int edge_ask_config(int sock, const struct edge_config *config, int ctl_fd) MUST_CHECK;
 int edge_ask_open(int sock, uint32_t id, const char *path, int fd) MUST_CHECK;
 /* fd: -1, or the edge's end of the socket to egress. */

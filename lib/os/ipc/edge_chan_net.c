@@ -130,6 +130,8 @@ static const struct field verdict_fields[] = {
 	FIELD_TEXT(edge_verdict, command),
 	FIELD_STR(edge_verdict, wants),
 	FIELD_NUMBER(edge_verdict, wants_id),
+	FIELD_NUMBER(edge_verdict, channel),
+	FIELD_NUMBER(edge_verdict, stream),
 	{0},
 };
 
@@ -172,7 +174,8 @@ int edge_get_verdict(const struct ipc_msg *msg, struct edge_verdict *ret)
 
 	if (((ret->no_rule_helps || ret->approval[0]) && ret->allowed) ||
 		(ret->opened && !ret->allowed) || (ret->wants_id && ret->allowed && !ret->opened) ||
-		!ret->wants_id != !ret->wants[0] ||
+		!ret->wants_id != !ret->wants[0] || !ret->channel != !ret->stream ||
+		(ret->stream && (!ret->allowed || ret->opened || msg->fd >= 0)) ||
 		(msg->fd >= 0 && (!ret->allowed || ret->opened)))
 		return -EBADMSG;
 	return r;

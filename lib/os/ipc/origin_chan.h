@@ -5,12 +5,11 @@
  * How      SOCK_SEQPACKET, struct ipc_msg. The id names the exchange (keeper chooses it), the
  *          connection of a WANT, the NEED or the TOKENS (origin chooses those). origin_chan is this
  *          table:
- *
  *          message  direction         phase           fd            fields
  *          HELLO    origin -> keeper  START > CONFIG  -             build id
  *          CONFIG   keeper -> origin  CONFIG > ROOTS  a file        struct origin_config
  *          ROOTS    keeper -> origin  ROOTS > RUN     a file        -
- *          OPEN     keeper -> origin  RUN             the socket    struct ticket
+ *          OPEN     keeper -> origin  RUN             -, a stream  struct ticket
  *          RESULT   origin -> keeper  RUN, per OPEN   -             struct origin_result
  *          CLOSED   origin -> keeper  RUN, per OPEN   -             u64 bytes up, u64 bytes down
  *          WANT     origin -> keeper  RUN             -             -
@@ -22,7 +21,8 @@
  *          RENEW    keeper -> origin  RUN             -             u8 has
  *          POLICY   keeper -> origin  RUN             a table       u8 part
  *          PACK     keeper -> origin  RUN             a file        -
- * Trust    keeper: origin reads bytes of a server and of edge. origin: also checks the keeper.
+ *          CHANNEL  keeper -> origin  RUN             a stream      -
+ * Trust    keeper: origin reads bytes of a server and of edge. origin: checks the keeper.
  * Limits   ORIGIN_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc (what each means), origin_chan_test.c, origin_chan_fuzz.c
  */
@@ -56,6 +56,7 @@ enum origin_msg {
 	ORIGIN_RENEW,
 	ORIGIN_POLICY,
 	ORIGIN_PACK,
+	ORIGIN_CHANNEL,
 	ORIGIN_N_MSGS,
 };
 
@@ -152,9 +153,9 @@ int origin_send_need(int sock, uint32_t id, const struct origin_need *need) MUST
 int origin_send_tokens(
 	int sock, uint32_t id, const struct origin_tokens *tokens, int fd) MUST_CHECK;
 
-/* keeper's side; fds stay the caller's. ROOTS, PACK: chan_send_plain. */
+/* keeper's side; fds stay the caller's. ROOTS, PACK, CHANNEL: chan_send_plain. */
 int origin_ask_config(int sock, const struct origin_config *config, int file) MUST_CHECK;
-/* fd: origin's end of the socket to edge. */
+/* fd: -1: the id is that of a stream of the channel; else the socket to a clerk. */
 int origin_ask_open(int sock, uint32_t id, const struct ticket *ticket, int fd) MUST_CHECK;
 /* fd: -1 unless the outcome is EGRESS_CONNECTED. */
 int origin_answer_want(

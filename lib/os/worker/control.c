@@ -122,3 +122,9 @@ void control_on_event(struct control *c, uint32_t events)
 	for (unsigned i = 0; i < c->ops->burst && !c->is_due && !c->done && receive_one(c); i++)
 		;
 }
+
+void control_drain(struct control *c)
+{
+	while (!c->is_due && !c->done && receive_one(c))
+		;
+}

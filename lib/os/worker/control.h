@@ -65,5 +65,7 @@ void control_want_room(struct control *c);
 /* Sends what is due, now. */
 void control_flush(struct control *c);
 void control_on_event(struct control *c, uint32_t events);
+/* Receives all messages that are there. */
+void control_drain(struct control *c);
 /* The first status counts. */
 void control_quit(struct control *c, int status);

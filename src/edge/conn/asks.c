@@ -26,6 +26,7 @@ static bool send_ask(struct edge *e, const struct conn *c, const struct edge_ask
 		return false;
 	*a = (struct asked){.used = true,
 		.fault = ask->fault[0] != '\0',
+		.tls = ask->tls,
 		.kind = ask->kind,
 		.id = id,
 		.idx = c->idx};

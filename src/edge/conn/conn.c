@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/wire/dns/dns_reply.h"
@@ -81,7 +82,7 @@ void conn_over(struct edge *e, struct conn *c)
 
 void conn_free_if_over(struct edge *e, struct conn *c)
 {
-	if (c->sid || c->fd >= 0 || c->asking || c->reporting)
+	if (c->sid || conn_has_peer(c) || c->asking || c->reporting)
 		return;
 	e->net->conns[c->idx] = NULL;
 	e->net->n_conns--;
@@ -221,6 +222,88 @@ void conn_drop_fd(struct edge *e, struct conn *c)
 	if (c->fd >= 0)
 		loop_del(&e->loop, c->fd);
 	fd_close(&c->fd);
+	if (c->link)
+		mux_close(TAKE(c->link));
+}
+
+int conn_take_stream(struct edge *e, struct conn *c, uint32_t channel, uint32_t stream)
+{
+	struct channel *ch = channel_find(e, channel);
+
+	conn_drop_fd(e, c);
+	e->net->due_stream = 0;
+	c->link = ch ? mux_open(&ch->mux, stream) : NULL;
+	if (!c->link)
+		return -EPIPE;
+	c->link->idx = c->idx;
+	c->link->gen = c->gen;
+	return 0;
+}
+
+ssize_t conn_send(struct conn *c, struct slice a, struct slice b)
+{
+	struct iovec iov[2] = {{(void *)a.p, a.n}, {(void *)b.p, b.n}};
+	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t r;
+
+	if (c->link) {
+		r = (ssize_t)mux_send(c->link, a, b);
+		return r ? r : c->link->is_gone ? -EPIPE : -EAGAIN;
+	}
+	do {
+		r = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+/* What mux_peek has may be used up to n bytes. */
+static struct slice peek_link(struct conn *c, size_t n)
+{
+	struct slice in = mux_peek(c->link);
+
+	return slice_of(in.p, MIN(in.n, n));
+}
+
+ssize_t conn_recv(struct conn *c, uint8_t *buf, size_t n)
+{
+	ssize_t r;
+
+	if (c->link) {
+		struct slice in = peek_link(c, n);
+
+		if (!in.n)
+			return mux_is_at_end(c->link) ? 0 : -EAGAIN;
+		memcpy(buf, in.p, in.n);
+		mux_take(c->link, in.n);
+		return (ssize_t)in.n;
+	}
+	do {
+		r = recv(c->fd, buf, n, MSG_DONTWAIT);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : r;
+}
+
+ssize_t conn_recv_out(struct conn *c, size_t max)
+{
+	struct slice in;
+	size_t n;
+
+	if (!c->link)
+		return bufq_recv(&c->out, c->fd, max);
+	in = peek_link(c, max);
+	if (!in.n)
+		return mux_is_at_end(c->link) ? 0 : -EAGAIN;
+	n = bufq_put(&c->out, in);
+	mux_take(c->link, n);
+	return (ssize_t)n;
+}
+
+void conn_shut(struct conn *c)
+{
+	if (c->link)
+		mux_shut(c->link);
+	else
+		(void)shutdown(c->fd, SHUT_WR);
 }
 
 void conn_set_timer(struct edge *e, struct conn *c, uint64_t ms)

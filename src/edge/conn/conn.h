@@ -3,9 +3,10 @@
  * conn - the operations on one connection of the guest.
  *
  * How      conn.c ends, resets and answers a connection for the part that has it, asks.c sends
- *          queries to the keeper. Neither depends on the data of the connection.
+ *          queries to the keeper, channel.c has the channels to origins. None depends on the data
+ *          of the connection.
  * Trust    Bytes of the guest pass unread.
- * Owns     The table of connections and their sockets to egress.
+ * Owns     The table of connections, their sockets to egress, the channels to origins.
  * Limits   NET_MAX_CONNS, one whose query is unanswered included even when the guest has reset it;
  *          NET_ASKS queries under way, the others wait; WIRE_NET_WINDOW in, CONN_OUT out.
  * Never    Sends data of the guest to egress before the keeper has allowed it.
@@ -33,6 +34,17 @@ extern size_t budget_used;
 bool budget_is_over(const struct edge *e);
 /* Reports to the keeper what was done to the connection. */
 void budget_report(struct edge *e, struct conn *c, const char *what);
+
+/* channel.c; it takes fd. */
+void channel_add(struct edge *e, uint32_t id, int fd);
+/* Nothing waits for this stream: origin is told. */
+void channel_refuse(struct edge *e, uint32_t id, uint32_t stream);
+struct channel *channel_find(const struct edge *e, uint32_t id);
+void channel_on_event(struct edge *e, uint32_t id, uint32_t events);
+/* The next connection with something to read or room to send, as events of epoll. NULL: none. */
+struct conn *channel_next(struct edge *e, uint32_t *ret_events);
+/* Sends what is there, and frees channels that are over. True: channel_next has something. */
+bool channel_flush(struct edge *e);
 
 /* conn.c: the table calls these. */
 struct conn *conn_new(struct edge *e, enum conn_kind kind, uint32_t sid);
@@ -81,6 +93,21 @@ void conn_report_named_fault(struct edge *e, struct conn *c, enum edge_ask_kind 
 /* Takes fd as c->fd and watches it for input (edge-triggered). It may block: each call on it says
  * MSG_DONTWAIT. */
 int conn_take_fd(struct edge *e, struct conn *c, int fd) MUST_CHECK;
+/* The same with a stream of a channel. -EPIPE: there is none, or it is in use. */
+int conn_take_stream(struct edge *e, struct conn *c, uint32_t channel, uint32_t stream) MUST_CHECK;
+static inline bool conn_has_peer(const struct conn *c)
+{
+	return c->fd >= 0 || c->link;
+}
+/* To fd or stream, both texts as far as possible now: bytes, -EAGAIN, or another error. After
+ * -EAGAIN conn_want_room; a stream reports room by itself. */
+ssize_t conn_send(struct conn *c, struct slice a, struct slice b) MUST_CHECK;
+/* Bytes, 0 at the end, -EAGAIN. */
+ssize_t conn_recv(struct conn *c, uint8_t *buf, size_t n) MUST_CHECK;
+/* The same, directly into c->out, which has room for some. */
+ssize_t conn_recv_out(struct conn *c, size_t max) MUST_CHECK;
+/* Ends our direction. */
+void conn_shut(struct conn *c);
 /* A send was short: reports EPOLLOUT from now on. The kernel checks the socket when EPOLLOUT is
  * registered, so room that was made before is reported too. */
 void conn_want_room(struct edge *e, struct conn *c);

@@ -61,6 +61,8 @@ size_t http_worth(const struct conn *c)
 
 	if (c->h2)
 		n += H2_STATE + H2_FRAME * nghttp2_session_get_outbound_queue_size(c->h2->session);
+	if (c->link)
+		n += c->link->in_size;
 	if (c->stream)
 		n += block_of(&c->stream->tail_arena) + c->stream->n_head_bytes;
 	return n;

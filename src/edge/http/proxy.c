@@ -106,7 +106,7 @@ static void raw_to_fd(struct edge *e, struct conn *c)
 	}
 	if (c->in_end && !c->in_cut && !x->shut) {
 		x->shut = true;
-		(void)shutdown(c->fd, SHUT_WR);
+		conn_shut(c);
 	}
 }
 
@@ -119,7 +119,7 @@ static enum proxy_step pass_raw(struct edge *e, struct conn *c)
 	if (c->in_end && c->in_cut && bufq_len(&c->in) == 0)
 		return proxy_hang_up(e, c);
 	while (proxy_flush_guest(e, c) && x->readable && conn_room(c) > 0) {
-		ssize_t r = bufq_recv(&c->out, c->fd, SIZE_MAX);
+		ssize_t r = conn_recv_out(c, SIZE_MAX);
 
 		if (r > 0)
 			conn_say(e, c, (struct slice){0});
@@ -212,7 +212,8 @@ void proxy_on_verdict(struct edge *e, struct conn *c, const struct edge_verdict 
 		step = proxy_ask(e, c, p->x.req, verdict->wants, verdict->wants_id);
 	else if (!verdict->allowed)
 		step = proxy_deny(e, c, verdict);
-	else if (own < 0 || conn_take_fd(e, c, TAKE_FD(own)) < 0)
+	else if (verdict->stream ? conn_take_stream(e, c, verdict->channel, verdict->stream) < 0
+				 : own < 0 || conn_take_fd(e, c, TAKE_FD(own)) < 0)
 		step = proxy_fail(e, c, 502, slice_from_str(no_way));
 	else
 		step = proxy_start_exchange(e, c);

@@ -2,7 +2,6 @@
 #include "proxy_internal.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 /* Lists of one head; its text is in the frame. */
 #define LISTS_SIZE 8192
@@ -245,7 +244,7 @@ static ssize_t fill_data(struct edge *e, struct conn *c)
 {
 	struct proxy *p = c->proxy;
 	size_t left = canon_reader_data_left(&p->reader);
-	ssize_t r = bufq_recv(&c->out, c->fd, MIN(left, conn_room(c) - PROXY_CHUNK_ROOM));
+	ssize_t r = conn_recv_out(c, MIN(left, conn_room(c) - PROXY_CHUNK_ROOM));
 
 	if (r <= 0)
 		return r;
@@ -256,23 +255,13 @@ static ssize_t fill_data(struct edge *e, struct conn *c)
 	return r;
 }
 
-static ssize_t recv_some(int fd, uint8_t *buf, size_t n)
-{
-	ssize_t r;
-
-	do {
-		r = recv(fd, buf, n, MSG_DONTWAIT);
-	} while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : r;
-}
-
 /* One read. A short one at the start of frames, so that little of a body is copied twice. */
 static enum proxy_step read_some(struct edge *e, struct conn *c)
 {
 	struct proxy_exchange *x = &c->proxy->x;
 	bool in_frame = x->in_frame;
 	UNINITIALIZED uint8_t buf[PROXY_READ];
-	ssize_t r = in_frame ? fill_data(e, c) : recv_some(c->fd, buf, sizeof(buf));
+	ssize_t r = in_frame ? fill_data(e, c) : conn_recv(c, buf, sizeof(buf));
 
 	if (r == -EAGAIN) {
 		x->readable = false;

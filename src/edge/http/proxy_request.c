@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/socket.h>
 #include "lib/wire/http/canon/canon_named.h"
 
 /* One HEAD frame and an END; also the largest send other than data. */
@@ -191,18 +190,14 @@ enum proxy_step proxy_discard(struct edge *e, struct conn *c)
 size_t proxy_send_some(struct edge *e, struct conn *c, struct slice head, struct slice bytes)
 {
 	struct proxy_exchange *x = &c->proxy->x;
-	struct iovec iov[2] = {{(void *)head.p, head.n}, {(void *)bytes.p, bytes.n}};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t r;
 
 	if (x->deaf || !x->writable)
 		return 0;
-	do {
-		r = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	} while (r < 0 && errno == EINTR);
+	r = conn_send(c, head, bytes);
 	if (r >= 0)
 		return (size_t)r;
-	if (errno != EAGAIN) {
+	if (r != -EAGAIN) {
 		x->deaf = true;
 		return 0;
 	}

@@ -13,6 +13,7 @@
 #include "lib/rules/policy/host.h"
 #include "lib/wire/dns/synth.h"
 #include "lib/wire/http/canon/canon_frame.h"
+#include "lib/wire/mux/mux.h"
 #include "lib/wire/tls/hello.h"
 #include "lib/wire/tls/retry.h"
 #include "limits.h"
@@ -64,14 +65,15 @@ struct conn {
 	struct conn_target target;
 	uint32_t synth_id; /* held while it is the source of the target */
 	bool holds_synth;
-	bool asking;	       /* an ASK is unanswered */
-	bool reporting;	       /* an ASK with a fault is unanswered */
-	struct ask_wait *wait; /* the ASK until it is sent */
-	struct bufq in;	       /* unconsumed data of the guest; conn_eat returns the window */
-	struct bufq out;       /* bytes for the guest */
-	bool in_end;	       /* the guest has closed its direction */
-	bool out_end;	       /* END_STREAM follows the last byte of out */
-	int fd;		       /* to egress; -1 */
+	bool asking;		 /* an ASK is unanswered */
+	bool reporting;		 /* an ASK with a fault is unanswered */
+	struct ask_wait *wait;	 /* the ASK until it is sent */
+	struct bufq in;		 /* unconsumed data of the guest; conn_eat returns the window */
+	struct bufq out;	 /* bytes for the guest */
+	bool in_end;		 /* the guest has closed its direction */
+	bool out_end;		 /* END_STREAM follows the last byte of out */
+	int fd;			 /* to egress; -1 */
+	struct mux_stream *link; /* to an origin, instead of fd; NULL */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is being checked */
 	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. The

@@ -31,7 +31,7 @@
 /* Of an intercepted connection: plain data in each direction, and the records for the guest. TLS
  * itself holds one incomplete record per direction. */
 #define OPEN_IN 16384
-#define OPEN_OUT 32768
+#define OPEN_OUT 24576
 #define OPEN_RECORD 16128  /* so that a record is not longer than a frame of the wire */
 #define OPEN_RECORDS 17408 /* one record and some bytes of TLS itself */
 
@@ -43,6 +43,7 @@ enum edge_ev {
 	EDGE_EV_LINGER,
 	EDGE_EV_NET,
 	EDGE_EV_CONN,
+	EDGE_EV_CHANNEL,
 	EDGE_EV_CONN_TIMER,
 };
 

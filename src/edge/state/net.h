@@ -23,9 +23,19 @@ struct port {
 	void (*on_fed)(struct edge *e); /* after each wire_feed; may be NULL */
 };
 
+/* To one sbx-origin. */
+struct channel {
+	struct channel *next;
+	uint32_t id;	  /* keeper's */
+	int fd;		  /* -1: closed, while streams of it are left */
+	uint32_t watched; /* registered events */
+	struct mux mux;
+};
+
 /* An unanswered ask. */
 struct asked {
 	bool used, fault;
+	bool tls;  /* an HTTP ask inside TLS: its answer is a stream */
 	bool gone; /* the keeper knows that nothing waits for it */
 	enum edge_ask_kind kind;
 	uint32_t id, idx;
@@ -42,6 +52,8 @@ struct net {
 	struct asked asked[NET_ASKS];
 	uint32_t n_asked, next_ask;
 	struct ask_wait *first_wait, *last_wait;
+	struct channel *channels;
+	uint32_t due_stream; /* of the verdict that is being handled, until it is taken; 0 */
 	/* Data of one tunnel, in the buffer that is being parsed: sent after the last frame. */
 	struct conn *gathered;
 	struct iovec gather[NET_GATHER];

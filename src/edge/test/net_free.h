@@ -33,6 +33,16 @@ static inline void net_free(struct edge *e)
 		c->asking = c->reporting = false;
 		conn_over(e, c);
 	}
+	while (net->channels) {
+		struct channel *ch = net->channels;
+
+		net->channels = ch->next;
+		if (ch->fd >= 0)
+			loop_del(&e->loop, ch->fd);
+		fd_close(&ch->fd);
+		mux_done(&ch->mux);
+		free(ch);
+	}
 	synth_free(net->synth);
 	wire_free(net->port.wire);
 	loop_del(&e->loop, net->port.fd);

@@ -345,17 +345,42 @@ void net_want(struct net_rig *n, struct net_ask *a, const char *names, uint32_t 
 	answer(n, a, &v, -1);
 }
 
+#define CHANNEL 7 /* the number of the one to origin */
+
+static void start_origin(struct net_rig *n)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	assert_int_equal(chan_send_plain(n->rig->keeper, EDGE_CHANNEL, CHANNEL, fds[1]), 0);
+	(void)close(fds[1]);
+	mux_rig_start(&n->origin, fds[0], true);
+}
+
+/* A request inside TLS: a stream to origin. */
+static int allow_stream(struct net_rig *n, struct edge_verdict *v)
+{
+	if (n->origin.sock < 0)
+		start_origin(n);
+	v->channel = CHANNEL;
+	v->stream = ++n->n_streams;
+	return mux_rig_add(&n->origin, v->stream);
+}
+
 struct net_way *net_allow(struct net_rig *n, struct net_ask *a)
 {
 	struct edge_verdict v = {.allowed = true};
 	struct net_way *w;
-	int fds[2];
+	int fds[2] = {-1, -1};
 
 	if (!edge_ask_has_socket(a->ask.kind)) {
 		answer(n, a, &v, -1);
 		return NULL;
 	}
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	if (a->ask.tls)
+		fds[0] = allow_stream(n, &v);
+	else
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	w = xcalloc(1, sizeof(*w));
 	w->fd = fds[0];
 	w->has_head = a->ask.kind == EDGE_ASK_AGENT; /* bytes of the guest from the first on */
@@ -432,6 +457,7 @@ struct net_rig *net_new_saved(const struct edge_ca *ca)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &lim), 0);
 	lim.rlim_cur = MIN(lim.rlim_max, 8192);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	n->origin.sock = -1;
 	n->rig = rig_new(NULL);
 	n->rig->on_ask = on_ask;
 	n->rig->ask_ctx = n;
@@ -451,6 +477,7 @@ struct net_rig *net_new_saved(const struct edge_ca *ca)
 void net_free(struct net_rig *n)
 {
 	rig_free(n->rig);
+	mux_rig_stop(&n->origin);
 	fd_close(&n->fd);
 	wire_free(n->guest);
 	for (unsigned i = 0; i < n->n_conns; i++) {

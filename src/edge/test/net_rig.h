@@ -13,6 +13,7 @@
 
 #include "edge_rig.h"
 #include "lib/wire/http/canon/canon_frame.h"
+#include "lib/wire/mux/test/mux_rig.h"
 
 #define NET_RIG_CONNS 4096
 #define NET_RIG_GOT 8192 /* received bytes kept for the test */
@@ -57,6 +58,8 @@ enum net_decide { NET_BY_HAND, NET_ALLOW, NET_DENY };
 
 struct net_rig {
 	struct rig *rig;
+	struct mux_rig origin; /* of all requests inside TLS */
+	uint32_t n_streams;
 	int fd;
 	struct wire *guest;
 	bool deaf; /* the guest neither reads nor writes */

@@ -9,7 +9,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
-#define IN_BYTES 65536
 /* Buffers moved before the loop handles other events. */
 #define ROUNDS 8
 
@@ -31,14 +30,15 @@ static void lost_protocol(struct edge *e, const struct port *p)
 	e->keeper->lost(e, "protocol error on %s: %s", p->name, wire_error(p->wire));
 }
 
+uint8_t port_buf[65536];
+
 /* One read; returns true if there may be more. */
 static bool read_once(struct edge *e, struct port *p)
 {
-	static uint8_t buf[IN_BYTES];
 	ssize_t n;
 
 	do {
-		n = read(p->fd, buf, sizeof(buf));
+		n = read(p->fd, port_buf, sizeof(port_buf));
 	} while (n < 0 && errno == EINTR);
 	if (n < 0 && errno == EAGAIN)
 		return false;
@@ -47,10 +47,10 @@ static bool read_once(struct edge *e, struct port *p)
 			n < 0 ? strerror(errno) : "");
 		return false;
 	}
-	port_feed(e, p, slice_of(buf, (size_t)n));
+	port_feed(e, p, slice_of(port_buf, (size_t)n));
 	/* Wiped: an attacker who compromises this process must not find it. */
-	explicit_bzero(buf, (size_t)n);
-	return n == sizeof(buf);
+	explicit_bzero(port_buf, (size_t)n);
+	return n == sizeof(port_buf);
 }
 
 void port_feed(struct edge *e, struct port *p, struct slice bytes)
@@ -134,6 +134,12 @@ void port_on_event(struct edge *e, struct port *p, uint32_t events)
 	}
 	if (events & EPOLLOUT && !e->control.done)
 		write_rounds(e, p);
+}
+
+void port_trim(struct port *p)
+{
+	if (!p->n_out)
+		free(TAKE(p->out));
 }
 
 void port_flush(struct edge *e, struct port *p)

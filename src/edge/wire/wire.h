@@ -15,13 +15,17 @@
 
 #include "src/edge/state/state.h"
 
-/* port.c. Takes fd. */
+/* port.c. For what one event reads, of a port or of a channel: used by one of them at a time. */
+extern uint8_t port_buf[65536];
+/* Takes fd. */
 void port_start(struct edge *e, struct port *p, int fd, struct wire *wire);
 void port_on_event(struct edge *e, struct port *p, uint32_t events);
 /* Parses data that was read; called by port_on_event. */
 void port_feed(struct edge *e, struct port *p, struct slice bytes);
 /* Sends the output of the wire; called before the loop waits. */
 void port_flush(struct edge *e, struct port *p);
+/* Frees its buffer, if nothing waits in it. */
+void port_trim(struct port *p);
 
 /* guest.c */
 void guest_start(struct edge *e, int fd, uint32_t ready_ms);

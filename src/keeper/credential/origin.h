@@ -33,7 +33,8 @@ struct origin_exchange {
 	struct ask_copy *what; /* NULL: free */
 	uint32_t gen;
 	bool has_result;
-	int fd; /* origin's end, until OPEN is sent */
+	bool is_due; /* OPEN must be sent */
+	int fd;	     /* of a clerk: origin's end, until OPEN is sent; -1 */
 	struct ticket ticket;
 };
 
@@ -72,6 +73,10 @@ struct origin {
 	uint16_t port;
 	struct binding binding; /* copy of the binding it was started with */
 	uint64_t used_ms;
+	uint32_t channel;		   /* its number at edge; 0: none */
+	int edge_end;			   /* of the channel, until edge has it */
+	int own_end;			   /* until origin has it */
+	bool had_channel;		   /* origin has had one */
 	struct origin_exchange *exchanges; /* ORIGIN_MAX_OPEN */
 	size_t n_exchanges;
 	struct origin_conn *conns; /* KEEPER_ORIGIN_CONNS */
@@ -98,7 +103,8 @@ struct origins {
 	struct origin list[KEEPER_MAX_ORIGINS];
 	struct blamed blamed[KEEPER_MAX_BLAMED];
 	size_t n_blamed;
-	int roots; /* a sealed memfd; -1: the certificates cannot be read */
+	uint32_t n_channels; /* so far */
+	int roots;	     /* a sealed memfd; -1: the certificates cannot be read */
 	struct loop_timer timer;
 	/* Orders a connection at egress. -EAGAIN: retry when egress accepts messages. */
 	int (*open_socket)(

@@ -5,9 +5,11 @@
  *
  * How      Runs one sbx-origin for each requested host and port that is intercepted. It is started
  *          at the first one. It is stopped after KEEPER_ORIGIN_IDLE_MS without use, when another
- *          host needs its slot, or when its binding or the policy changes. A request gets a socket
- *          pair: edge gets its end immediately, the end for origin is kept until it can be sent. An
- *          origin that does not read delays only its own messages.
+ *          host needs its slot, or when its binding or the policy changes. Edge and origin get the
+ *          ends of one socket pair, the channel; each request is a stream of it, and origin gets
+ *          its ticket (OPEN) before edge gets its number. When edge has exited, the next request
+ *          makes a new channel, which ends all tickets of the old one. An origin that does not read
+ *          delays only its own messages, and gets no further request.
  * Trust    origin parses data of a server and requests of edge and may be compromised by either.
  *          Every message is checked against the phase table. A violation kills the process; after
  *          KEEPER_ORIGIN_VIOLATIONS its host is blocked for the rest of the run. A compromised
@@ -20,7 +22,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -28,7 +29,9 @@
 #include "lib/base/str.h"
 
 #define PLACE_BITS 8
-#define MAX_GEN (UINT32_MAX >> PLACE_BITS)
+/* The number of an exchange is that of its stream: not 0, and at most 24 bits. It is used again
+ * after so many other requests that both peers have closed the earlier one. */
+#define MAX_GEN (0xffffffU >> PLACE_BITS)
 static_assert(ORIGIN_MAX_OPEN <= 1 << PLACE_BITS, "a place fits into its bits");
 
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen)
@@ -97,7 +100,8 @@ static void drop_exchange(struct origin *o, struct origin_exchange *ex)
 {
 	free(TAKE(ex->what));
 	fd_close(&ex->fd);
-	ex->gen = (ex->gen + 1) & MAX_GEN;
+	ex->is_due = false;
+	ex->gen = ex->gen % MAX_GEN + 1;
 	o->n_exchanges--;
 }
 
@@ -133,6 +137,7 @@ static void drop_origin(struct keeper *k, struct worker *w, const char *why)
 
 	vault_forget(k, w->idx, w->gen - 1);
 	drop_exchanges(k, o, why);
+	origin_drop_channel(o);
 	conns_drop(o);
 	needs_drop(o);
 	creds_drop(&o->binding);
@@ -300,7 +305,10 @@ static void fill_origin(struct origin *o, const struct edge_ask *ask, const stru
 	o->has_pack = false;
 	o->exchanges = xcalloc(ORIGIN_MAX_OPEN, sizeof(*o->exchanges));
 	for (size_t i = 0; i < ORIGIN_MAX_OPEN; i++)
-		o->exchanges[i].fd = -1;
+		o->exchanges[i] = (struct origin_exchange){.gen = 1, .fd = -1};
+	o->channel = 0;
+	o->edge_end = o->own_end = -1;
+	o->had_channel = false;
 	o->conns = xcalloc(KEEPER_ORIGIN_CONNS, sizeof(*o->conns));
 	for (size_t i = 0; i < KEEPER_ORIGIN_CONNS; i++)
 		o->conns[i].fd = -1;
@@ -348,47 +356,92 @@ static struct origin *find_target(struct keeper *k, const struct edge_ask *ask)
 	return NULL;
 }
 
-static int add_exchange(struct origin *o, const struct edge_ask *ask, bool is_judged,
-	int *ret_edge_fd, struct err *err)
+static int add_exchange(
+	struct origin *o, const struct edge_ask *ask, struct origin_exchange **ret, struct err *err)
 {
-	int fds[2];
-	size_t at = 0;
+	struct origin_exchange *ex = o->exchanges;
 
-	while (at < ORIGIN_MAX_OPEN && o->exchanges[at].what)
-		at++;
-	if (at == ORIGIN_MAX_OPEN)
+	while (ex < o->exchanges + ORIGIN_MAX_OPEN && ex->what)
+		ex++;
+	if (ex == o->exchanges + ORIGIN_MAX_OPEN)
 		return err_set(err, -EMFILE, "%s", origin_outcome_text(ORIGIN_BUSY));
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
-		return err_set(err, -errno, "no file descriptors available on the host");
-	o->exchanges[at].what = ask_copy_new(ask);
-	o->exchanges[at].has_result = false;
-	o->exchanges[at].fd = fds[1];
-	edge_ask_ticket(ask, &o->exchanges[at].ticket);
-	o->exchanges[at].ticket.is_judged = is_judged;
+	ex->what = ask_copy_new(ask);
+	ex->has_result = false;
+	ex->is_due = true;
+	edge_ask_ticket(ask, &ex->ticket);
 	o->n_exchanges++;
 	o->used_ms = clock_mono_ms();
-	*ret_edge_fd = fds[0];
+	*ret = ex;
 	return 0;
 }
 
-int origins_open(struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_edge_fd,
-	struct err *err)
+static uint32_t id_of(const struct origin *o, const struct origin_exchange *ex)
+{
+	return ex->gen << PLACE_BITS | (uint32_t)(ex - o->exchanges);
+}
+
+/* The origin of the ask's host, started if needed. */
+static int find_or_start(
+	struct keeper *k, const struct edge_ask *ask, struct origin **ret, struct err *err)
 {
 	const struct binding *b = origins_binding(k, ask);
-	struct origin *o = find_target(k, ask);
 	int r = check_blamed(k, ask, err);
 
+	*ret = find_target(k, ask);
 	if (r == 0 && k->origins->roots < 0)
 		r = err_set(err, -ENOENT, "cannot verify servers: see keeper.log");
 	if (r == 0 && !b)
 		r = err_set(err, -ENOENT, "the credential for %s was removed", ask->host);
-	if (r == 0 && !o)
-		r = start_origin(k, ask, b, &o, err);
-	if (r == 0)
-		r = add_exchange(o, ask, is_judged, ret_edge_fd, err);
-	if (r == 0)
-		origins_push(k, o);
+	if (r == 0 && !*ret)
+		r = start_origin(k, ask, b, ret, err);
 	return r;
+}
+
+/* Before origin has its first channel, OPENs wait here. From then on edge can be faster. */
+int origins_open(
+	struct keeper *k, const struct edge_ask *ask, struct origin_stream *ret, struct err *err)
+{
+	struct origin_exchange *ex = NULL;
+	struct origin *o;
+	int r = find_or_start(k, ask, &o, err);
+
+	if (r == 0)
+		r = origin_make_channel(k, o, err);
+	if (r == 0)
+		r = add_exchange(o, ask, &ex, err);
+	if (r < 0)
+		return r;
+	origins_push(k, o);
+	if (o->had_channel && ex->is_due) {
+		drop_exchange(o, ex);
+		return err_set(err, -EBUSY, "%s", origin_outcome_text(ORIGIN_BUSY));
+	}
+	*ret = (struct origin_stream){o->channel, id_of(o, ex), TAKE_FD(o->edge_end)};
+	return 0;
+}
+
+int origins_open_socket(
+	struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_fd, struct err *err)
+{
+	struct origin_exchange *ex = NULL;
+	struct origin *o;
+	int fds[2] = {-1, -1};
+	int r = find_or_start(k, ask, &o, err);
+
+	if (r == 0)
+		r = origin_make_pair(fds, err);
+	if (r == 0)
+		r = add_exchange(o, ask, &ex, err);
+	if (r < 0) {
+		fd_close(&fds[0]);
+		fd_close(&fds[1]);
+		return r;
+	}
+	ex->ticket.is_judged = is_judged;
+	ex->fd = fds[1];
+	*ret_fd = fds[0];
+	origins_push(k, o);
+	return 0;
 }
 
 const struct origin_exchange *origins_first_waiting(const struct origin *o)
@@ -402,18 +455,30 @@ const struct origin_exchange *origins_first_waiting(const struct origin *o)
 
 static int push_opens(struct origin *o)
 {
-	for (uint32_t i = 0; i < ORIGIN_MAX_OPEN; i++) {
-		struct origin_exchange *ex = &o->exchanges[i];
+	for (struct origin_exchange *ex = o->exchanges; ex < o->exchanges + ORIGIN_MAX_OPEN; ex++) {
 		int r;
 
-		if (ex->fd < 0)
+		if (!ex->is_due)
 			continue;
-		r = origin_ask_open(o->worker.sock, ex->gen << PLACE_BITS | i, &ex->ticket, ex->fd);
+		r = origin_ask_open(o->worker.sock, id_of(o, ex), &ex->ticket, ex->fd);
 		if (r < 0)
 			return r;
 		fd_close(&ex->fd);
+		ex->is_due = false;
 	}
 	return 0;
+}
+
+/* The first channel comes after the requests that wait for it, another one before its own: it ends
+ * those that origin has. */
+static int push_requests(struct origin *o)
+{
+	bool is_first = !o->had_channel;
+	int r = is_first ? push_opens(o) : origin_push_channel(o);
+
+	if (r == 0)
+		r = is_first ? origin_push_channel(o) : push_opens(o);
+	return r;
 }
 
 void origins_push(struct keeper *k, struct origin *o)
@@ -424,7 +489,7 @@ void origins_push(struct keeper *k, struct origin *o)
 		return;
 	r = origin_push_policy(k, o);
 	if (r == 0)
-		r = push_opens(o);
+		r = push_requests(o);
 	if (r == 0)
 		r = conns_push(o);
 	if (r == 0)
@@ -479,7 +544,7 @@ static struct origin_exchange *find_exchange(struct origin *o, uint32_t id)
 	struct origin_exchange *ex = &o->exchanges[id & ((1u << PLACE_BITS) - 1)];
 
 	/* An exchange that was not sent yet cannot have a result. */
-	return ex->what && ex->fd < 0 && ex->gen == id >> PLACE_BITS ? ex : NULL;
+	return ex->what && !ex->is_due && ex->gen == id >> PLACE_BITS ? ex : NULL;
 }
 
 /* A result with a used credential is valid only if the value was released to this origin. */

@@ -16,10 +16,18 @@ void origins_init(struct keeper *k,
 		struct keeper *k, const struct origin *o, uint32_t want, uint32_t *ret_exchange),
 	int (*send_tables)(struct keeper *k, int sock, uint32_t id, ask_policy_fn *ask));
 bool origins_is_live(const struct keeper *k, struct loop_key key);
+/* A stream for one request. */
+struct origin_stream {
+	uint32_t channel, stream;
+	int edge_end; /* of a new channel, for edge; -1: edge has it */
+};
 /* Opens one exchange with the origin of the ask's host and starts the origin if needed. The caller
- * passes edge_fd on. is_judged: the content of this push was decided, too. On an error err has the
- * reason. */
-int origins_open(struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_edge_fd,
+ * passes the stream on. On an error err has the reason. */
+int origins_open(struct keeper *k, const struct edge_ask *ask, struct origin_stream *ret,
+	struct err *err) MUST_CHECK;
+/* The same with a socket of its own, for a clerk. is_judged: the content of this push was decided,
+ * too. The caller passes *ret_fd on. */
+int origins_open_socket(struct keeper *k, const struct edge_ask *ask, bool is_judged, int *ret_fd,
 	struct err *err) MUST_CHECK;
 struct origin *origins_find(struct keeper *k, uint32_t idx, uint32_t gen);
 void origins_on_event(struct keeper *k, const struct loop_event *ev);
@@ -36,6 +44,18 @@ bool origins_are_busy(const struct keeper *k);
 void origins_push(struct keeper *k, struct origin *o);
 /* Returns a request that waits at this origin, or NULL. */
 const struct origin_exchange *origins_first_waiting(const struct origin *o);
+
+/* origin_channel.c: the channel between edge and an origin. */
+/* Edge has not got this channel: the next request gets another one. */
+void origins_forget_channel(struct keeper *k, uint32_t channel);
+/* Edge has exited, and all channels with it. */
+void origins_on_edge_end(struct keeper *k);
+int origin_make_pair(int fds[2], struct err *err) MUST_CHECK;
+/* If it has none. */
+int origin_make_channel(struct keeper *k, struct origin *o, struct err *err) MUST_CHECK;
+void origin_drop_channel(struct origin *o);
+/* Sends origin its end. */
+int origin_push_channel(struct origin *o) MUST_CHECK;
 
 /* origin_policy.c: policies of origins, and hosts without a credential. */
 /* What the origin of this ask gets; NULL: the host is not intercepted. */

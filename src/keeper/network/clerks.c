@@ -168,7 +168,7 @@ static void pass_clerk(struct keeper *k, struct clerk *c)
 	if (k->netpolicy->fault[0])
 		r = err_set(&err, -EIO, "%s", k->netpolicy->fault);
 	else
-		r = origins_open(k, c->ask, true, &fd, &err);
+		r = origins_open_socket(k, c->ask, true, &fd, &err);
 	if (r == 0) {
 		c->is_sent = true;
 		answer_clerk(k, c, &d, fd);
@@ -352,7 +352,7 @@ static int open_fetch(struct keeper *k, const struct edge_ask *ask, int *ret_fd,
 	if (!v.allowed)
 		return err_set(err, -EACCES, "%s",
 			v.reason[0] ? v.reason : "the repository cannot be read");
-	return origins_open(k, ask, false, ret_fd, err);
+	return origins_open_socket(k, ask, false, ret_fd, err);
 }
 
 static int on_want(struct keeper *k, struct clerk *c, const struct ipc_msg *msg, struct err *err)

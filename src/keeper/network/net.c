@@ -5,7 +5,8 @@
  * How      An ASK is queued in a ring and answered in order, a few per turn of the loop. An allowed
  *          TUNNEL or HTTP gets a socket pair: OPEN sends one end to egress, the VERDICT sends the
  *          other to edge. A tunnel to a host with a credential gets no socket pair: edge intercepts
- *          its TLS, and each request in it is sent to an origin (origin_link.c). If edge or egress
+ *          its TLS, and each request in it is a stream of the channel to an origin (origin_link.c),
+ *          which edge gets with CHANNEL before the first such VERDICT. If edge or egress
  *          does not read, the verdict and all later ones wait. ASKs are still read, because edge
  *          does not read while it cannot send. While egress restarts, ASKs that need it wait for
  *          the rest of its grace period. ASKs above KEEPER_ASK_RATE wait after KEEPER_ASK_BURST is
@@ -102,6 +103,8 @@ static void open_exchange(struct keeper *k, const struct edge_ask *ask)
  * if the content must be read. */
 static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 {
+	struct net_pending *p = &k->net->pending;
+	struct origin_stream stream = {.edge_end = -1};
 	struct err err = {0};
 	int r;
 
@@ -110,12 +113,17 @@ static void open_at_origin(struct keeper *k, const struct edge_ask *ask)
 		return;
 	}
 	if (gate_push(k->gate))
-		r = clerks_open(k, ask, gate_push(k->gate), &k->net->pending.edge_fd, &err);
+		r = clerks_open(k, ask, gate_push(k->gate), &stream.edge_end, &err);
 	else
-		r = origins_open(k, ask, false, &k->net->pending.edge_fd, &err);
-	if (r < 0)
+		r = origins_open(k, ask, &stream, &err);
+	if (r < 0) {
 		give_up(k, ask, r == -EMFILE || r == -EBUSY ? EGRESS_BUSY : EGRESS_UNREACHABLE,
 			err_text(&err, r));
+		return;
+	}
+	p->verdict.channel = stream.channel;
+	p->verdict.stream = stream.stream;
+	p->edge_fd = stream.edge_end;
 }
 
 /* An exchange that egress did not accept. */
@@ -166,9 +174,27 @@ static void refuse_pending(struct keeper *k, int r)
 		gate_result(k->gate, &ask, &result, clock_wall_ms());
 	}
 	fd_close(&p->edge_fd);
+	if (p->verdict.stream)
+		origins_forget_channel(k, p->verdict.channel);
+	p->verdict.channel = p->verdict.stream = 0;
 	p->verdict.allowed = false;
 	p->verdict.no_rule_helps = true;
 	(void)snprintf(p->verdict.reason, sizeof(p->verdict.reason), "%s", result.text);
+}
+
+static int send_verdict(struct keeper *k)
+{
+	struct net_pending *p = &k->net->pending;
+	bool is_channel = p->verdict.stream && p->edge_fd >= 0;
+	int sock = k->edge->worker.sock, r = 0;
+
+	if (is_channel)
+		r = chan_send_plain(sock, EDGE_CHANNEL, p->verdict.channel, p->edge_fd);
+	if (r < 0)
+		return r;
+	if (is_channel)
+		fd_close(&p->edge_fd);
+	return edge_answer_ask(sock, p->ask, &p->verdict, p->edge_fd);
 }
 
 /* Returns false if edge or egress does not read now; net_run is called when it does. */
@@ -179,10 +205,10 @@ static bool push_pending(struct keeper *k)
 
 	if (!push_open(k))
 		return false;
-	r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, p->edge_fd);
+	r = send_verdict(k);
 	if (r < 0 && r != -EAGAIN && p->edge_fd >= 0) {
 		refuse_pending(k, r);
-		r = edge_answer_ask(k->edge->worker.sock, p->ask, &p->verdict, -1);
+		r = send_verdict(k);
 	}
 	if (r == -EAGAIN) {
 		edge_want_room(k);
@@ -281,6 +307,7 @@ static void answer_first(struct keeper *k)
 	p->ask = a.id;
 	p->used = true;
 	p->has_exchange = false;
+	p->verdict.channel = p->verdict.stream = 0;
 	k->net->spent_us += ask_us;
 	if (is_dropped(&a, &p->verdict))
 		return;
@@ -456,6 +483,7 @@ void net_on_edge_end(struct keeper *k)
 	if (p->used && p->egress_fd >= 0)
 		exchanges_remove(k->net, p->exchange);
 	drop_pending(p);
+	origins_on_edge_end(k);
 	asks_clear(k->net);
 	loop_timer_clear(&k->loop, &k->net->timer);
 }

@@ -44,7 +44,7 @@ struct net_pending {
 	bool used;
 	uint32_t ask;
 	struct edge_verdict verdict;
-	int edge_fd;
+	int edge_fd;   /* of the exchange, or of a new channel; -1 */
 	int egress_fd; /* -1: OPEN was sent, or not needed */
 	bool has_exchange;
 	uint32_t exchange;

@@ -3,6 +3,7 @@
 #include "cred_rig.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/fs/file.h"
 #include "lib/base/fs/paths.h"
@@ -190,6 +191,68 @@ static void a_closed_sandbox_is_no_exception(void **state)
 
 #define BARE_TEST(f) cmocka_unit_test_setup_teardown(f, up, cred_down)
 
+/* ---- the channel between edge and origin ---- */
+
+static void all_requests_share_one_channel(void **state)
+{
+	struct cred_run run = cred_run_up();
+	uint32_t stream = rig_verdict.stream, channel = rig_verdict.channel;
+	int none;
+
+	for (uint32_t i = 1; i < 20; i++) {
+		assert_int_equal(cred_must_open(i), -1);
+		assert_int_equal(rig_verdict.channel, channel);
+		assert_true(rig_verdict.stream != stream);
+		assert_true(rig_verdict.stream > 0 && rig_verdict.stream <= 0xffffff);
+		stream = rig_verdict.stream;
+		/* it was sent before the VERDICT */
+		assert_true(rig_has_next(run.origin, ORIGIN_OPEN));
+		assert_int_equal(cred_must_get_open(run.origin, &none), stream);
+		assert_int_equal(none, -1);
+	}
+	cred_run_down(&run);
+}
+
+/* Edge was restarted: another channel, which comes before its first OPEN. */
+static void a_new_edge_gets_a_new_channel(void **state)
+{
+	struct cred_run run = cred_run_up();
+	uint32_t old = rig_verdict.channel;
+	char none;
+
+	edge_kill(&rig_k);
+	rig_put_edge(EDGE_PHASE_RUN);
+	fd_close(&run.edge_fd);
+	assert_int_equal(recv(run.origin_fd, &none, 1, 0), 0);
+	run.edge_fd = cred_must_open(2);
+	assert_true(run.edge_fd >= 0 && rig_verdict.channel != old);
+	rig_must_get(run.origin, ORIGIN_CHANNEL);
+	fd_close(&run.origin_fd);
+	run.origin_fd = TAKE_FD(rig_msg.fd);
+	rig_must_get(run.origin, ORIGIN_OPEN);
+	assert_int_equal(rig_msg.id, rig_verdict.stream);
+	assert_int_equal(write(run.edge_fd, "x", 1), 1);
+	assert_int_equal(recv(run.origin_fd, &none, 1, 0), 1);
+	assert_int_equal(cred_n_origins, 1);
+	cred_run_down(&run);
+}
+
+/* An origin that has not started would give the tickets of the old edge to the new one. */
+static void an_origin_that_starts_ends_with_its_edge(void **state)
+{
+	int fd;
+
+	cred_vault_up();
+	rig_bring_egress_up();
+	fd = cred_must_open(1);
+	assert_true(rig_k.origins->list[0].worker.alive);
+	edge_kill(&rig_k);
+	assert_false(rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->n_blamed, 0);
+	assert_non_null(strstr(cred_last_use().reason, "sbx-edge has exited"));
+	(void)close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +263,10 @@ int main(void)
 		BARE_TEST(a_list_that_cannot_be_read_permits_nothing),
 		BARE_TEST(the_setting_and_the_list_are_read_on_reload),
 		BARE_TEST(a_closed_sandbox_is_no_exception),
+		cmocka_unit_test_setup_teardown(all_requests_share_one_channel, cred_up, cred_down),
+		cmocka_unit_test_setup_teardown(a_new_edge_gets_a_new_channel, cred_up, cred_down),
+		cmocka_unit_test_setup_teardown(
+			an_origin_that_starts_ends_with_its_edge, cred_up, cred_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,15 +169,13 @@ void cred_ask(uint32_t id, const char *host, const char *method)
 
 int cred_must_open(uint32_t id)
 {
-	int fd;
-
 	cred_ask(id, CRED_HOST, "GET");
 	if (!rig_must_answer(id))
 		fail_msg("%s", rig_verdict.reason);
 	assert_false(rig_verdict.opened);
-	fd = TAKE_FD(rig_msg.fd);
-	assert_true(fd >= 0);
-	return fd;
+	assert_int_equal(rig_msg.fd, -1);
+	assert_true(rig_verdict.stream && rig_verdict.channel == rig_channel_id);
+	return TAKE_FD(rig_channel);
 }
 
 void cred_must_get_policy(int origin)
@@ -216,10 +214,18 @@ static struct ticket last_ticket;
 
 uint32_t cred_must_get_open(int origin, int *ret_fd)
 {
+	uint32_t id;
+
 	rig_must_get(origin, ORIGIN_OPEN);
 	assert_int_equal(origin_get_open(&rig_msg, &last_ticket), 0);
-	*ret_fd = TAKE_FD(rig_msg.fd);
-	return rig_msg.id;
+	id = rig_msg.id;
+	*ret_fd = -1;
+	if (rig_has_next(origin, ORIGIN_CHANNEL)) {
+		rig_must_get(origin, ORIGIN_CHANNEL);
+		assert_int_equal(chan_get_plain(&origin_chan, &rig_msg, ORIGIN_CHANNEL), 0);
+		*ret_fd = TAKE_FD(rig_msg.fd);
+	}
+	return id;
 }
 
 /* Of what cred_ask asks. */
@@ -247,6 +253,8 @@ struct cred_run cred_run_up(void)
 	run.edge_fd = cred_must_open(1000 + (uint32_t)cred_n_origins);
 	run.origin = cred_origin_up();
 	run.exchange = cred_must_get_open(run.origin, &run.origin_fd);
+	assert_true(run.origin_fd >= 0);
+	assert_int_equal(run.exchange, rig_verdict.stream);
 	check_ticket();
 	return run;
 }

@@ -37,13 +37,14 @@ void cred_answer_list(void);
 void cred_changed(void);
 /* Asks for a request inside intercepted TLS. */
 void cred_ask(uint32_t id, const char *host, const char *method);
-/* The same, allowed; returns edge's end. */
+/* The same, allowed: rig_verdict has its stream. Returns edge's end of the channel if it is a new
+ * one, or -1. */
 int cred_must_open(uint32_t id);
 /* Both tables of the policy. */
 void cred_must_get_policy(int origin);
 /* HELLO, CONFIG, ROOTS and POLICY of the newest origin. */
 int cred_origin_up(void);
-/* Receives OPEN and returns its number; *ret_fd is origin's end. */
+/* Receives OPEN and returns its number; *ret_fd is origin's end of a new channel, or -1. */
 uint32_t cred_must_get_open(int origin, int *ret_fd);
 /* Vault, egress, a request, its origin and its OPEN. */
 struct cred_run {

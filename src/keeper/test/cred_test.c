@@ -385,7 +385,7 @@ static int must_open_many(uint32_t i)
 
 	(void)snprintf(host, sizeof(host), "h%u.many.example", i);
 	cred_ask(i, host, "GET");
-	return rig_must_answer(i) ? TAKE_FD(rig_msg.fd) : -1;
+	return rig_must_answer(i) ? TAKE_FD(rig_channel) : -1;
 }
 
 static void at_most_so_many_and_the_least_used_ends(void **state)

@@ -58,6 +58,7 @@ static int origin_up(uint8_t has)
 {
 	int origin = cred_origins[cred_n_origins - 1];
 	struct origin_config config;
+	int fd;
 
 	assert_int_equal(chan_send_hello(origin, SBX_BUILD), 0);
 	rig_must_get(origin, ORIGIN_CONFIG);
@@ -65,7 +66,8 @@ static int origin_up(uint8_t has)
 	assert_int_equal(config.has, has);
 	rig_must_get(origin, ORIGIN_ROOTS);
 	cred_must_get_policy(origin);
-	rig_must_get(origin, ORIGIN_OPEN);
+	(void)cred_must_get_open(origin, &fd);
+	fd_close(&fd);
 	return origin;
 }
 
@@ -197,7 +199,7 @@ static void a_refresh_breaks_nobody(void **state)
 	cred_ask(1, API, "GET");
 	assert_true(rig_must_answer(1));
 	origin = origin_up(ORIGIN_HAS_ACCESS);
-	uint32_t exchange = rig_msg.id;
+	uint32_t exchange = rig_verdict.stream;
 
 	assert_int_equal(cred_want(origin, 1), EGRESS_CONNECTED);
 	assert_int_equal(origin_send_need(origin, 2, &need), 0);

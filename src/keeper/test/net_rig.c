@@ -9,6 +9,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "lib/rules/audit/audit_read.h"
 #include "lib/base/clock.h"
@@ -310,8 +311,32 @@ void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t po
 	assert_int_equal(edge_send_ask(rig_edge, id, &a), 0);
 }
 
+int rig_channel = -1;
+uint32_t rig_channel_id;
+
+bool rig_has_next(int fd, uint16_t type)
+{
+	uint16_t next;
+
+	return recv(fd, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT) == sizeof(next) &&
+	       next == type;
+}
+
+/* Those that come before a VERDICT. */
+static void take_channels(void)
+{
+	while (rig_run_until(rig_edge, 4000) && rig_has_next(rig_edge, EDGE_CHANNEL)) {
+		rig_must_get(rig_edge, EDGE_CHANNEL);
+		assert_int_equal(chan_get_plain(&edge_chan, &rig_msg, EDGE_CHANNEL), 0);
+		rig_channel_id = rig_msg.id;
+		fd_close(&rig_channel);
+		rig_channel = TAKE_FD(rig_msg.fd);
+	}
+}
+
 bool rig_must_answer(uint32_t id)
 {
+	take_channels();
 	rig_must_get(rig_edge, EDGE_VERDICT);
 	assert_int_equal(rig_msg.id, id);
 	assert_int_equal(edge_get_verdict(&rig_msg, &rig_verdict), 0);

@@ -53,6 +53,11 @@ void rig_put_egress(void);
 void rig_bring_egress_up(void);
 void rig_ask(uint32_t id, enum edge_ask_kind kind, const char *host, uint16_t port);
 bool rig_must_answer(uint32_t id);
+/* The last CHANNEL that came before a VERDICT. */
+extern int rig_channel;
+extern uint32_t rig_channel_id;
+/* Whether this is the next message. */
+bool rig_has_next(int fd, uint16_t type);
 /* Asks for an allowed tunnel; returns the number of the exchange. */
 uint32_t rig_must_open(uint32_t id, int *ret_edge_fd, int *ret_egress_fd);
 struct seen rig_last_record(void);

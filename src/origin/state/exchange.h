@@ -14,6 +14,7 @@
 #include "lib/wire/flow/out.h"
 #include "lib/wire/http/http1.h"
 #include "lib/wire/http/ws.h"
+#include "lib/wire/mux/mux.h"
 #include "limits.h"
 
 struct line;
@@ -50,16 +51,24 @@ struct talk {
 	bool is_done;	   /* the answer's end was sent to edge */
 };
 
+/* The socket of a clerk, which has one exchange. */
+struct clerk_end {
+	int fd; /* -1: closed, or a stream's */
+	uint8_t *early;
+	size_t n_early; /* read, and not used */
+	bool is_shut;	/* nothing more is sent */
+	bool waits;	/* EPOLLOUT is registered */
+};
+
 struct exchange {
 	enum exchange_state state;
 	uint32_t id; /* keeper's */
 	uint32_t gen;
-	uint64_t order;	      /* of their coming */
-	struct ticket ticket; /* for the one request of edge */
-	int edge_fd;
+	uint64_t order;		 /* of their coming */
+	struct ticket ticket;	 /* for the one request of edge */
+	struct mux_stream *edge; /* NULL: closed, or a clerk's */
+	struct clerk_end clerk;
 	struct canon_reader frames; /* until the request is complete */
-	uint8_t *early;		    /* bytes of edge that were read with the request */
-	size_t n_early;
 	struct talk *talk;
 	struct token *token; /* NULL: not for a token endpoint */
 	struct line *line;
@@ -79,8 +88,6 @@ struct exchange {
 	struct loop_timer timer;
 	struct origin_result result; /* accumulated; sent once */
 	bool result_due, result_said, closed_due;
-	bool edge_shut;	 /* nothing more is sent to edge */
-	bool edge_waits; /* EPOLLOUT of edge's socket is registered */
 	bool wants_h1;	 /* the server requires HTTP/1.1 for it */
 	bool is_stopped; /* its line has more of the answer, waiting for answer_has_room */
 };
@@ -88,13 +95,26 @@ struct exchange {
 /* state.c */
 struct loop_key exchange_key(const struct origin *o, const struct exchange *x, enum origin_ev kind);
 void exchange_set_timer(struct origin *o, struct exchange *x, uint64_t ms);
-/* Registers EPOLLOUT of edge's socket, which is not registered until a send was short: a Unix
- * socket reports it for each read of its peer. What is true now is reported, also again, so a
- * caller that has more to do gets another turn. */
-void exchange_want_room(struct origin *o, struct exchange *x);
-/* Nothing waits to be sent. */
+/* edge.c: of the stream to edge, or of the socket to a clerk (fd, which it takes; else -1). */
+static inline bool exchange_has_edge(const struct exchange *x)
+{
+	return x->edge || x->clerk.fd >= 0;
+}
+int exchange_open_edge(struct origin *o, struct exchange *x, int fd) MUST_CHECK;
+/* The unread bytes: their number, 0 at the end, or -EAGAIN; then n of them are used. */
+ssize_t exchange_peek(struct exchange *x, struct slice *ret) MUST_CHECK;
+void exchange_take(struct exchange *x, size_t n);
+/* Reads: the number of bytes, 0 at the end, or -EAGAIN. */
+ssize_t exchange_recv(struct exchange *x, uint8_t *buf, size_t n) MUST_CHECK;
+/* Sends to_edge. 0 if that is all, -EAGAIN, or -EPIPE; *n_sent grows. */
+int exchange_flush(struct origin *o, struct exchange *x, uint64_t *n_sent) MUST_CHECK;
+/* Another event follows, after those of others. */
+void exchange_again(struct origin *o, struct exchange *x);
 void exchange_ignore_room(struct origin *o, struct exchange *x);
-/* As recv(2) of edge's socket, without waiting: early bytes first. */
-ssize_t exchange_recv(struct exchange *x, uint8_t *buf, size_t n);
+/* Sends the rest of to_edge and ends our direction. 0 when all is over, -EAGAIN. */
+int exchange_end_edge(struct origin *o, struct exchange *x) MUST_CHECK;
+bool exchange_is_settled(const struct exchange *x);
+/* Nothing more is sent to edge, and nothing read. */
+void exchange_close_edge(struct origin *o, struct exchange *x);
 /* Its request was checked and is complete: it waits for a line. */
 void exchange_want_line(struct origin *o, struct exchange *x);

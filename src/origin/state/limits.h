@@ -37,12 +37,11 @@
  * servers close idle connections. */
 #define ORIGIN_TRIES 2
 
-/* Of edge's socket. Edge-triggered: one registration, and one event for a hang-up. */
-#define EDGE_EVENTS (EPOLLIN | EPOLLRDHUP | EPOLLET)
-
 enum origin_ev {
 	ORIGIN_EV_CONTROL,
-	ORIGIN_EV_EDGE,
+	ORIGIN_EV_CHANNEL,
+	ORIGIN_EV_CHANNEL_TURN,
+	ORIGIN_EV_CLERK, /* a clerk's socket */
 	ORIGIN_EV_TIMER, /* of an exchange */
 	ORIGIN_EV_SCRUB, /* timeout of held data */
 	ORIGIN_EV_LINE,

@@ -30,6 +30,8 @@ struct origin {
 	struct policy_inbox inbox;
 	struct pack pack; /* of the host, if rules are about APIs; else without a name */
 	SSL_CTX *tls;
+	int channel;		    /* to sbx-edge; -1: none */
+	struct mux mux;		    /* of the channel, and of those before */
 	struct exchange *exchanges; /* ORIGIN_SLOTS */
 	unsigned n_open;
 	uint64_t n_exchanges;

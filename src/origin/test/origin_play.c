@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -15,7 +13,7 @@
 #include "src/origin/line/line_h2.h"
 
 #define ROUNDS 3
-#define FORGED 0x80000000 /* in the id of an exchange whose request has no ticket */
+#define FORGED 0x800000 /* in the id of an exchange whose request has no ticket */
 
 static const char service_text[] = "service 1\nname demo\nabout Demo\n"
 				   "token api.example.com:443 /oauth/token\n"
@@ -26,7 +24,7 @@ static const char service_text[] = "service 1\nname demo\nabout Demo\n"
 
 /* The data that edge received for one exchange. */
 struct edge {
-	int fd;
+	struct mux_stream *s; /* NULL: free */
 	struct out out;
 	struct canon_reader reader;
 	uint8_t *got; /* heads, content and trailers concatenated */
@@ -35,6 +33,7 @@ struct edge {
 };
 
 struct origin play_origin;
+struct mux play_mux; /* edge's end of the channel */
 static struct edge edges[PLAY_EDGES];
 static struct side sides[ORIGIN_MAX_CONNS];
 char play_values[PLAY_VALUES][40];
@@ -192,19 +191,37 @@ static void take_frame(struct edge *e, const struct canon_frame *f)
 	e->n_got += f->payload.n;
 }
 
-static void edge_reads(struct edge *e)
+static void carry_out(struct mux *from, struct mux *to)
 {
-	static uint8_t buf[65536];
-	struct canon_frame frame;
-	ssize_t n;
+	struct slice out = mux_out(from), in = out;
 	int r;
 
-	while ((n = recv(e->fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0) {
-		struct slice in = slice_of(buf, (size_t)n);
+	while ((r = mux_feed(to, &in)) == 1)
+		;
+	play_check(r == 0, "a frame of the channel is refused");
+	mux_sent(from, out.n);
+}
 
+void play_carry(void)
+{
+	carry_out(&play_mux, &play_origin.mux);
+	carry_out(&play_origin.mux, &play_mux);
+}
+
+static void edge_reads(struct edge *e)
+{
+	struct canon_frame frame;
+	struct slice in;
+	size_t n;
+	int r;
+
+	play_carry();
+	while ((n = (in = mux_peek(e->s)).n) > 0) {
 		while ((r = canon_reader_feed(&e->reader, &in, &frame)) == 1)
 			take_frame(e, &frame);
 		play_check(r == 0, "edge got what is no frame");
+		mux_take(e->s, n);
+		play_carry();
 	}
 	for (unsigned i = 0; i < play_n_values; i++)
 		play_check(!is_in(e, play_values[i]), "a value reached the guest");
@@ -212,21 +229,26 @@ static void edge_reads(struct edge *e)
 
 static void edge_writes(struct edge *e)
 {
-	uint64_t n = 0;
+	size_t n;
 
-	(void)!out_flush(&e->out, e->fd, &n);
+	do {
+		n = out_len(&e->out) ? mux_send(e->s, out_peek(&e->out), (struct slice){0}) : 0;
+		out_consume(&e->out, n);
+		play_carry();
+	} while (n);
 }
 
 static void edge_closes(struct edge *e)
 {
-	if (e->fd < 0)
+	if (!e->s)
 		return;
 	edge_reads(e);
-	(void)close(e->fd);
+	mux_close(e->s);
+	play_carry();
 	out_done(&e->out);
 	canon_reader_done(&e->reader);
 	free(e->got);
-	*e = (struct edge){.fd = -1};
+	*e = (struct edge){0};
 }
 
 static struct ticket make_ticket(const struct http_req *q)
@@ -278,7 +300,7 @@ static void put_content(struct edge *e)
 	static const uint8_t content[16384];
 	struct wr wr;
 
-	while (e->fd >= 0 && !e->is_ended && out_len(&e->out) == 0) {
+	while (e->s && !e->s->is_gone && !e->is_ended && out_len(&e->out) == 0) {
 		wr = out_wr(&e->out, sizeof(content) + CANON_FRAME_HEADER);
 		play_check(canon_put_data_head(&wr, OUT_STREAM, sizeof(content)) == 0, "content");
 		wr_bytes(&wr, slice_of(content, sizeof(content)));
@@ -292,17 +314,17 @@ static struct edge *open_exchange(const struct http_req *decided, uint32_t flag)
 {
 	const struct ticket ticket = make_ticket(decided);
 	struct edge *e = edges;
-	int pair[2];
 
-	while (e < edges + PLAY_EDGES && e->fd >= 0)
+	while (e < edges + PLAY_EDGES && e->s)
 		e++;
 	if (e == edges + PLAY_EDGES)
 		return NULL;
-	play_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "no sockets");
-	*e = (struct edge){.fd = pair[0]};
+	n_ids = n_ids % (FORGED - 1) + 1;
+	*e = (struct edge){.s = mux_open(&play_mux, n_ids | flag)};
+	play_check(e->s, "a number is in use");
 	canon_reader_init(&e->reader);
 	play_stats->n_exchanges++;
-	exchange_open(&play_origin, ++n_ids | flag, &ticket, pair[1]);
+	exchange_open(&play_origin, n_ids | flag, &ticket, -1);
 	return e;
 }
 
@@ -369,20 +391,6 @@ static void forge_request(uint8_t how)
 
 /* ---- a turn ---- */
 
-static void turn_exchanges(void)
-{
-	for (size_t i = 0; i < ORIGIN_SLOTS; i++) {
-		struct exchange *x = &play_origin.exchanges[i];
-		struct pollfd p = {.fd = x->edge_fd};
-
-		if (x->state == EXCHANGE_FREE || x->state == EXCHANGE_OVER || x->edge_fd < 0)
-			continue;
-		(void)poll(&p, 1, 0);
-		exchange_on_edge(&play_origin, x,
-			EPOLLIN | EPOLLOUT | (p.revents & POLLHUP ? EPOLLHUP | EPOLLRDHUP : 0));
-	}
-}
-
 static bool has_turn(const struct line *l)
 {
 	return l->timer.pos && l->timer.at_ms <= clock_mono_ms();
@@ -432,14 +440,14 @@ void play_turn(void)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (size_t i = 0; i < PLAY_EDGES; i++)
-			if (edges[i].fd >= 0)
+			if (edges[i].s)
 				edge_writes(&edges[i]);
-		turn_exchanges();
+		exchange_run_streams(&play_origin);
 		turn_lines();
 		for (unsigned i = 0; i <= ORIGIN_MAX_CONNS && play_origin.lines_due; i++)
 			line_serve(&play_origin);
 		for (size_t i = 0; i < PLAY_EDGES; i++)
-			if (edges[i].fd >= 0 && !edges[i].is_lazy)
+			if (edges[i].s && !edges[i].is_lazy)
 				edge_reads(&edges[i]);
 	}
 	check_flow();
@@ -547,7 +555,7 @@ static void edge_step(enum play_step what)
 {
 	struct edge *e = &edges[play_next() % PLAY_EDGES];
 
-	if (e->fd < 0)
+	if (!e->s)
 		return;
 	switch (what) {
 	case PLAY_UPLOAD:
@@ -626,8 +634,6 @@ static void begin(void)
 	play_origin.exchanges = xcalloc(ORIGIN_SLOTS, sizeof(*play_origin.exchanges));
 	for (size_t i = 0; i < ORIGIN_N_WHICH; i++)
 		play_origin.value[i].fd = -1;
-	for (size_t i = 0; i < PLAY_EDGES; i++)
-		edges[i].fd = -1;
 	play_origin.config = (struct origin_config){
 		.host = "api.example.com", .port = 443, .has = ORIGIN_HAS_ACCESS};
 	arena_init(&play_origin.arena, HTTP_ARENA_SIZE);
@@ -652,6 +658,8 @@ static void finish(void)
 		if (play_origin.exchanges[i].state == EXCHANGE_ENDING)
 			exchange_on_timer(&play_origin, &play_origin.exchanges[i]);
 	play_check(play_origin.n_open == 0, "an exchange is left");
+	play_carry();
+	play_check(!play_origin.mux.n_streams && !play_mux.n_streams, "a stream is left");
 	for (size_t i = 0; i < ORIGIN_MAX_CONNS; i++) {
 		play_check(play_origin.lines[i].n_exchanges == 0, "a line is held");
 		if (play_origin.lines[i].state != LINE_FREE)

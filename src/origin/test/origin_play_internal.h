@@ -24,6 +24,7 @@ struct side {
 };
 
 extern struct origin play_origin;
+extern struct mux play_mux;
 extern char play_values[PLAY_VALUES][40];
 extern unsigned play_n_values;
 extern struct play_stats *play_stats;
@@ -34,6 +35,8 @@ void play_check(bool ok, const char *what);
 uint8_t play_next(void);
 struct side *play_side(const struct line *l);
 void play_turn(void);
+/* The channel delivers what was sent on both ends. */
+void play_carry(void);
 void play_step(uint8_t c);
 void play_server_step(enum play_step what);
 /* SETTINGS, which an HTTP/2 server must send first. */

@@ -118,7 +118,7 @@ struct rig *rig_start(const char *arg)
 	char *envp[] = {NULL};
 	int pair[2];
 
-	r->msg.fd = -1;
+	r->msg.fd = r->edge.sock = -1;
 	assert_int_equal(ipc_pair(pair), 0);
 	r->keeper = pair[0];
 	r->pid = fork();
@@ -155,6 +155,17 @@ void rig_policy(struct rig *r, const char *rules)
 	}
 }
 
+void rig_channel(struct rig *r)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(chan_send_plain(r->keeper, ORIGIN_CHANNEL, 0, pair[1]), 0);
+	(void)close(pair[1]);
+	mux_rig_stop(&r->edge);
+	mux_rig_start(&r->edge, pair[0], false);
+}
+
 void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service)
 {
 	struct origin_config config = {.sandbox = "demo", .port = 443, .has = has};
@@ -180,6 +191,7 @@ void rig_up_as(struct rig *r, const char *host, uint8_t has, const char *service
 	(void)close(file);
 	BIO_free(bio);
 	rig_policy(r, "allow network **:1-65535,127.0.0.1:443\n");
+	rig_channel(r);
 }
 
 void rig_up(struct rig *r, const char *host, uint8_t has)
@@ -218,6 +230,7 @@ void rig_free(struct rig *r)
 		assert_int_equal(rig_exit(r), 0);
 	}
 	ipc_msg_done(&r->msg);
+	mux_rig_stop(&r->edge);
 	fd_close(&r->keeper);
 	free(r);
 }
@@ -352,8 +365,20 @@ static struct ticket make_ticket(const struct rig_req *req)
 int rig_open(struct rig *r, const struct rig_req *req)
 {
 	struct ticket ticket = make_ticket(req);
+	int fd;
+
+	assert_int_equal(origin_ask_open(r->keeper, ++r->n_ids, &ticket, -1), 0);
+	fd = mux_rig_add(&r->edge, r->n_ids);
+	set_timeouts(fd);
+	return fd;
+}
+
+int rig_open_clerk(struct rig *r, const struct rig_req *req)
+{
+	struct ticket ticket = make_ticket(req);
 	int pair[2];
 
+	ticket.is_judged = true;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(origin_ask_open(r->keeper, ++r->n_ids, &ticket, pair[1]), 0);
 	(void)close(pair[1]);
@@ -363,7 +388,11 @@ int rig_open(struct rig *r, const struct rig_req *req)
 
 static void send_all(int fd, const void *p, size_t n)
 {
-	assert_int_equal(fd_write_all(fd, p, n), 0);
+	int r = fd_write_all(fd, p, n);
+
+	/* an answer may be complete before the request */
+	if (r != -EPIPE)
+		assert_int_equal(r, 0);
 }
 
 static size_t split_headers(const char *text, struct http_header *list, size_t max)

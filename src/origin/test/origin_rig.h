@@ -15,6 +15,7 @@
 #include "lib/wire/http/canon/canon_frame.h"
 #include "lib/os/ipc/origin_chan.h"
 #include "lib/os/ipc/vault_frame.h"
+#include "lib/wire/mux/test/mux_rig.h"
 
 #define RIG_HOST "api.example.com"
 #define RIG_VALUE "sk-live-CANARY-7f3a9b51c2"
@@ -51,6 +52,7 @@ struct rig_seen {
 struct rig {
 	pid_t pid;
 	int keeper;
+	struct mux_rig edge;
 	uint32_t n_ids;
 	struct rig_seen seen[RIG_IDS];
 	struct ipc_msg msg; /* the last WANT, NEED or TOKENS */
@@ -92,9 +94,13 @@ struct rig_req {
 	bool is_plain;	  /* scheme http */
 };
 
-/* Sends OPEN with a ticket for the request; returns edge's end (blocking, 20 s at most); its id is
- * r->n_ids. */
+/* Another channel, as for another edge. */
+void rig_channel(struct rig *r);
+/* Sends OPEN with a ticket for the request; returns edge's end of the stream (blocking, 20 s at
+ * most); its id is r->n_ids. */
 int rig_open(struct rig *r, const struct rig_req *req);
+/* The same with a socket, as for a clerk that has read a push; returns the clerk's end. */
+int rig_open_clerk(struct rig *r, const struct rig_req *req);
 void rig_send_head(int fd, const struct rig_req *req);
 void rig_send_data(int fd, const void *p, size_t n);
 void rig_send_end(int fd, const char *trailer); /* "name: value" or NULL */

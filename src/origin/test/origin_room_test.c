@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "lib/base/mem.h"
 
-#define N_FLOODS 20 /* fill the socket and the queue, and leave the server's window open */
+#define N_FLOODS 13 /* fill the stream and the queue, and leave the server's window open */
 
 #define N_MANY 5
 #define N_WIDER 100

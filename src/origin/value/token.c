@@ -223,11 +223,9 @@ void token_read(struct origin *o, struct exchange *x)
 	while (x->gen == gen && x->state == EXCHANGE_TOKEN) {
 		ssize_t n = exchange_recv(x, buf, sizeof(buf));
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0)
 			return;
-		if (n <= 0) {
+		if (n == 0) {
 			o->ops->finish(o, x);
 			return;
 		}
@@ -305,10 +303,7 @@ bool token_orphan(struct origin *o, struct exchange *x)
 {
 	if (x->n_tries == 0)
 		return false;
-	if (x->edge_fd >= 0)
-		loop_del(&o->loop, x->edge_fd);
-	fd_close(&x->edge_fd);
-	out_done(&x->to_edge);
+	exchange_close_edge(o, x);
 	return true;
 }
 

@@ -137,7 +137,7 @@ static void say_answer(struct origin *o, struct exchange *x, struct slice head, 
 {
 	AUTO_FREE uint8_t *own = NULL;
 
-	if (x->edge_fd < 0) {
+	if (!exchange_has_edge(x)) {
 		o->ops->tell_done(o, x);
 		o->ops->finish(o, x);
 		return;

@@ -60,7 +60,8 @@ static int decode(const struct ipc_msg *m)
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
 	case EDGE_NET:
-		return chan_get_plain(&edge_chan, m, EDGE_NET);
+	case EDGE_CHANNEL:
+		return chan_get_plain(&edge_chan, m, m->type);
 	case EDGE_ASK:
 		return decode_ask(m);
 	case EDGE_VERDICT:

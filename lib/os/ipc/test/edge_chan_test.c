@@ -338,7 +338,8 @@ static int decode(const struct ipc_msg *m)
 	case EDGE_LOST:
 		return edge_get_lost(m, text);
 	case EDGE_NET:
-		return chan_get_plain(&edge_chan, m, EDGE_NET);
+	case EDGE_CHANNEL:
+		return chan_get_plain(&edge_chan, m, m->type);
 	case EDGE_ASK:
 		return edge_get_ask(m, &ask);
 	case EDGE_VERDICT:
@@ -354,7 +355,8 @@ static int decode(const struct ipc_msg *m)
 
 /* No wants; no effect, instead, command and wants. */
 #define ASK_END "\0\0\0\0\0\0"
-#define WANTS_END "\0\0\0\0\0\0\0\0\0\0\0\0"
+#define STREAM_END "\0\0\0\0\0\0\0\0" /* channel, stream */
+#define WANTS_END "\0\0\0\0\0\0\0\0\0\0\0\0" STREAM_END
 #define VERDICT_END "\0\0" WANTS_END
 
 static const struct {
@@ -399,6 +401,9 @@ static const struct {
 	{"net without a stream", EDGE_NET, 0, false, BODY(""), -EBADMSG},
 	{"net with an id", EDGE_NET, 1, true, BODY(""), -EBADMSG},
 	{"net with fields", EDGE_NET, 0, true, BODY("x"), -EBADMSG},
+	{"good channel", EDGE_CHANNEL, 3, true, BODY(""), 0},
+	{"channel without a stream", EDGE_CHANNEL, 3, false, BODY(""), -EBADMSG},
+	{"channel with fields", EDGE_CHANNEL, 3, true, BODY("x"), -EBADMSG},
 	{"good ask", EDGE_ASK, 5, false, BODY("\0\0\0\1\0a\1\0\0\0\0\0\0\0\0\0\0" ASK_END), 0},
 	{"tunnel inside TLS that is open", EDGE_ASK, 5, false,
 		BODY("\0\0\0\1\0a\1\0\0\0\1\0\0\0\0\0\0" ASK_END), -EBADMSG},
@@ -414,17 +419,30 @@ static const struct {
 	{"good GONE", EDGE_GONE, 5, false, BODY(""), 0},
 	{"GONE with a field", EDGE_GONE, 5, false, BODY("x"), -EBADMSG},
 	{"verdict that wants headers", EDGE_VERDICT, 5, false,
-		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), 0},
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0" STREAM_END), 0},
 	{"yes that wants headers", EDGE_VERDICT, 5, false,
-		BODY("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0"), -EBADMSG},
+		BODY("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\1\0\0\0" STREAM_END),
+		-EBADMSG},
 	{"wants without an id", EDGE_VERDICT, 5, false,
-		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\0\0\0\0"), -EBADMSG},
+		BODY("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0a\0\0\0\0" STREAM_END),
+		-EBADMSG},
 	{"good opened one", EDGE_VERDICT, 5, false, BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0" VERDICT_END),
 		0},
 	{"opened and a way out", EDGE_VERDICT, 5, true,
 		BODY("\1\1\0\0\0\0\0\0\0\0\0\0\0" VERDICT_END), -EBADMSG},
 	{"opened and refused", EDGE_VERDICT, 5, false,
 		BODY("\0\1\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END), -EBADMSG},
+	{"good stream", EDGE_VERDICT, 5, false,
+		BODY("\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\3\0\0\0"), 0},
+	{"stream of no channel", EDGE_VERDICT, 5, false,
+		BODY("\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0"),
+		-EBADMSG},
+	{"refused, and a stream", EDGE_VERDICT, 5, false,
+		BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\3\0\0\0"),
+		-EBADMSG},
+	{"stream and socket", EDGE_VERDICT, 5, true,
+		BODY("\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\3\0\0\0"),
+		-EBADMSG},
 	{"verdict of maybe", EDGE_VERDICT, 5, false, BODY("\2\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END),
 		-EBADMSG},
 	{"no with a way out", EDGE_VERDICT, 5, true, BODY("\0\0\0\1\0\0\0\0\0\0\0\0\0" VERDICT_END),
@@ -460,18 +478,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "................",
-		[EDGE_PHASE_CONFIG] = ".C..............",
-		[EDGE_PHASE_CONNECT] = "...........N.V..",
-		[EDGE_PHASE_RUN] = "...O.......N.V..",
-		[EDGE_PHASE_END] = "................",
+		[EDGE_PHASE_START] = ".................",
+		[EDGE_PHASE_CONFIG] = ".C...............",
+		[EDGE_PHASE_CONNECT] = "...........N.V..C",
+		[EDGE_PHASE_RUN] = "...O.......N.V..C",
+		[EDGE_PHASE_END] = ".................",
 	};
 	static const char *const edge[EDGE_N_PHASES] = {
-		[EDGE_PHASE_START] = "H...............",
-		[EDGE_PHASE_CONFIG] = "................",
-		[EDGE_PHASE_CONNECT] = "..R......L..A.CG",
-		[EDGE_PHASE_RUN] = "....ORC..L..A..G",
-		[EDGE_PHASE_END] = "................",
+		[EDGE_PHASE_START] = "H................",
+		[EDGE_PHASE_CONFIG] = ".................",
+		[EDGE_PHASE_CONNECT] = "..R......L..A.CG.",
+		[EDGE_PHASE_RUN] = "....ORC..L..A..G.",
+		[EDGE_PHASE_END] = ".................",
 	};
 
 	assert_int_equal(strlen(edge[EDGE_PHASE_RUN]), EDGE_N_MSGS - 1);

@@ -112,7 +112,7 @@ static void test_keeper_to_origin(void **state)
 	assert_int_equal(chan_send_plain(pair[0], ORIGIN_ROOTS, 0, 0), 0);
 	receive(ORIGIN_ROOTS, 0);
 	assert_int_equal(chan_get_plain(&origin_chan, &msg, ORIGIN_ROOTS), 0);
-	assert_int_equal(origin_ask_open(pair[0], 3, &ticket, 0), 0);
+	assert_int_equal(origin_ask_open(pair[0], 3, &ticket, -1), 0);
 	receive(ORIGIN_OPEN, 3);
 	assert_int_equal(origin_get_open(&msg, &got_ticket), 0);
 	assert_memory_equal(&got_ticket, &ticket, sizeof(ticket));
@@ -177,6 +177,7 @@ static int decode(const struct ipc_msg *m)
 		return origin_get_open(m, &ticket);
 	case ORIGIN_ROOTS:
 	case ORIGIN_WANT:
+	case ORIGIN_CHANNEL:
 		return chan_get_plain(&origin_chan, m, m->type);
 	default:
 		return -EBADMSG;
@@ -215,11 +216,11 @@ static const struct {
 	{"policy without fd", ORIGIN_POLICY, 7, false, BODY("\0"), BAD},
 	{"roots without fd", ORIGIN_ROOTS, 0, false, BODY(""), BAD},
 	{"roots with an id", ORIGIN_ROOTS, 1, true, BODY(""), BAD},
-	{"good open", ORIGIN_OPEN, 7, true, BODY("\2" CERT "\1"), 0},
+	{"good open", ORIGIN_OPEN, 7, false, BODY("\2" CERT "\0"), 0},
 	{"open without its last field", ORIGIN_OPEN, 7, true, BODY("\2" CERT), BAD},
 	{"open neither judged nor not", ORIGIN_OPEN, 7, true, BODY("\2" CERT "\2"), BAD},
 	{"open with an old ticket", ORIGIN_OPEN, 7, true, BODY("\1" CERT "\1"), BAD},
-	{"open without fd", ORIGIN_OPEN, 7, false, BODY("\2" CERT "\1"), BAD},
+	{"good open with a socket", ORIGIN_OPEN, 7, true, BODY("\2" CERT "\1"), 0},
 	{"open without a ticket", ORIGIN_OPEN, 7, true, BODY(""), BAD},
 	{"open with half a ticket", ORIGIN_OPEN, 7, true,
 		BODY("\1"
@@ -228,6 +229,9 @@ static const struct {
 	{"open with no ticket", ORIGIN_OPEN, 7, true, BODY("\0" CERT "\1"), BAD},
 	{"open with a later ticket", ORIGIN_OPEN, 7, true, BODY("\3" CERT "\1"), BAD},
 	{"open and more", ORIGIN_OPEN, 7, true, BODY("\2" CERT "\1x"), BAD},
+	{"good channel", ORIGIN_CHANNEL, 0, true, BODY(""), 0},
+	{"channel without fd", ORIGIN_CHANNEL, 0, false, BODY(""), BAD},
+	{"channel and more", ORIGIN_CHANNEL, 0, true, BODY("x"), BAD},
 	{"good want", ORIGIN_WANT, 7, false, BODY(""), 0},
 	{"want with an fd", ORIGIN_WANT, 7, true, BODY(""), BAD},
 	{"good socket", ORIGIN_SOCKET, 7, true, BODY("\0\1\0a\1\0t"), 0},
@@ -297,18 +301,18 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "................",
-		[ORIGIN_PHASE_CONFIG] = ".C..............",
-		[ORIGIN_PHASE_ROOTS] = "..R.............",
-		[ORIGIN_PHASE_RUN] = "...O...S.V..SRPA",
-		[ORIGIN_PHASE_END] = "................",
+		[ORIGIN_PHASE_START] = ".................",
+		[ORIGIN_PHASE_CONFIG] = ".C...............",
+		[ORIGIN_PHASE_ROOTS] = "..R..............",
+		[ORIGIN_PHASE_RUN] = "...O...S.V..SRPAC",
+		[ORIGIN_PHASE_END] = ".................",
 	};
 	static const char *const origin[ORIGIN_N_PHASES] = {
-		[ORIGIN_PHASE_START] = "H...............",
-		[ORIGIN_PHASE_CONFIG] = "................",
-		[ORIGIN_PHASE_ROOTS] = "................",
-		[ORIGIN_PHASE_RUN] = "....RCW.N.T.....",
-		[ORIGIN_PHASE_END] = "................",
+		[ORIGIN_PHASE_START] = "H................",
+		[ORIGIN_PHASE_CONFIG] = ".................",
+		[ORIGIN_PHASE_ROOTS] = ".................",
+		[ORIGIN_PHASE_RUN] = "....RCW.N.T......",
+		[ORIGIN_PHASE_END] = ".................",
 	};
 
 	for (enum origin_phase p = 0; p < ORIGIN_N_PHASES; p++) {

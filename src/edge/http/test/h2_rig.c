@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "src/edge/test/net_free.h"
+#include "lib/wire/mux/test/mux_rig.h"
 #include "lib/base/fs/fd.h"
 #include "lib/base/mem.h"
 
@@ -322,6 +323,8 @@ static bool move_down(struct h2_rig *r)
 
 /* ---- the keeper ---- */
 
+#define CHANNEL 3 /* to origin */
+
 void h2_rig_verdict(struct h2_rig *r, unsigned i, bool allowed)
 {
 	struct edge_verdict v = {.allowed = allowed, .count = !allowed, .sandbox = "demo"};
@@ -338,11 +341,14 @@ void h2_rig_verdict(struct h2_rig *r, unsigned i, bool allowed)
 		fd_close(&w->fd);
 		free(w->out);
 		*w = (struct rig_way){.fd = pair[0]};
+		v.channel = CHANNEL;
+		v.stream = r->n_ways % MUX_MAX_ID;
+		mux_rig_add_here(v.stream, pair[1]);
 		canon_reader_init(&w->reader);
 		assert(fd_set_nonblock(pair[0], true) == 0);
 	}
 	r->asks[i] = r->asks[--r->n_asks];
-	assert(net_on_verdict(&r->e, id, &v, pair[1]) == 0);
+	assert(net_on_verdict(&r->e, id, &v, -1) == 0);
 }
 
 static bool move_keeper(struct h2_rig *r)
@@ -529,7 +535,7 @@ static bool way_out(struct rig_way *w)
 
 static bool move_ways(struct h2_rig *r)
 {
-	bool moved = false;
+	bool moved = mux_rig_turn();
 
 	for (unsigned i = 0; i < RIG_STREAMS; i++) {
 		moved = way_in(&r->ways[i]) || moved;
@@ -550,6 +556,8 @@ static bool move_loop(struct h2_rig *r)
 	loop_next(&r->e.loop, &ev);
 	if (ev.key.kind == EDGE_EV_CONN)
 		net_on_conn_event(&r->e, ev);
+	else if (ev.key.kind == EDGE_EV_CHANNEL)
+		net_on_channel_event(&r->e, &ev);
 	else if (ev.key.kind == EDGE_EV_NET)
 		return false;
 	return true;
@@ -598,6 +606,9 @@ struct h2_rig *h2_rig_new(bool client)
 	assert(fd_set_nonblock(fds[1], true) == 0);
 	r->e.keeper = &keeper_ops;
 	net_start(&r->e, fds[1]);
+	assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+	mux_rig_begin(fds[0]);
+	net_on_channel(&r->e, CHANNEL, fds[1]);
 	for (unsigned i = 0; i < RIG_STREAMS; i++)
 		r->ways[i].fd = -1;
 	r->reads = SIZE_MAX;
@@ -620,6 +631,7 @@ struct h2_rig *h2_rig_new(bool client)
 void h2_rig_free(struct h2_rig *r)
 {
 	net_free(&r->e);
+	mux_rig_end();
 	loop_done(&r->e.loop);
 	fd_close(&r->port);
 	for (unsigned i = 0; i < RIG_STREAMS; i++) {

@@ -152,6 +152,37 @@ void conn_ignore_room(struct edge *e, struct conn *c)
 	watch_room(e, c, false);
 }
 
+int conn_take_stream(struct edge *e, struct conn *c, uint32_t channel, uint32_t stream)
+{
+	return -EPIPE;
+}
+
+ssize_t conn_send(struct conn *c, struct slice a, struct slice b)
+{
+	struct iovec iov[2] = {{(void *)a.p, a.n}, {(void *)b.p, b.n}};
+	const struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t r = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return r < 0 ? -errno : r;
+}
+
+ssize_t conn_recv(struct conn *c, uint8_t *buf, size_t n)
+{
+	ssize_t r = recv(c->fd, buf, n, MSG_DONTWAIT);
+
+	return r < 0 ? -errno : r;
+}
+
+ssize_t conn_recv_out(struct conn *c, size_t max)
+{
+	return bufq_recv(&c->out, c->fd, max);
+}
+
+void conn_shut(struct conn *c)
+{
+	(void)shutdown(c->fd, SHUT_WR);
+}
+
 void conn_drop_fd(struct edge *e, struct conn *c)
 {
 	fd_close(&c->fd);

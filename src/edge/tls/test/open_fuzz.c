@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include "lib/wire/mux/test/mux_rig.h"
 #include "lib/base/mem.h"
 
 #define HOST "example.test"
@@ -178,6 +179,8 @@ static void wake(void)
 				&f.e, (struct loop_event){.key = {.gen = c->gen, .idx = i},
 					      .events = EPOLLIN | EPOLLOUT});
 	}
+	net_on_channel_event(
+		&f.e, &(struct loop_event){.key = {.gen = 1}, .events = EPOLLIN | EPOLLOUT});
 }
 
 static void drain_ways(void)
@@ -197,6 +200,7 @@ static void move(unsigned rounds)
 	for (unsigned i = 0; i < rounds && any; i++) {
 		any = move_wire();
 		any = move_tls() || any;
+		(void)mux_rig_turn();
 		drain_ways();
 		wake();
 	}
@@ -225,12 +229,15 @@ static void answer(bool yes, struct slice reason)
 	if (v.allowed && !v.opened) {
 		must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 		f.ways[f.n_ways++] = fds[0];
+		v.channel = 1;
+		v.stream = f.n_ways;
+		mux_rig_add_here(v.stream, fds[1]);
 	}
 	if (!yes && reason.n > 0)
 		(void)snprintf(v.reason, sizeof(v.reason), "why not");
 	f.n_asks--;
 	memmove(&f.asks[0], &f.asks[1], f.n_asks * sizeof(f.asks[0]));
-	must(net_on_verdict(&f.e, id, &v, fds[1]) == 0);
+	must(net_on_verdict(&f.e, id, &v, -1) == 0);
 }
 
 static void egress_says(struct slice s)
@@ -351,6 +358,9 @@ static void start(uint8_t how)
 	f.guest = fds[0];
 	f.e.keeper = &keeper_ops;
 	net_start(&f.e, fds[1]);
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+	mux_rig_begin(fds[0]);
+	net_on_channel(&f.e, 1, fds[1]);
 	f.wire = wire_new(WIRE_CLIENT, WIRE_NET, &guest_ops, NULL);
 	start_tls(how & 1 ? TLS1_2_VERSION : TLS1_3_VERSION);
 	must(wire_open(f.wire, "/proxy", 0, &f.sid) == 0);
@@ -368,6 +378,7 @@ static void start(uint8_t how)
 static void stop(void)
 {
 	net_free(&f.e);
+	mux_rig_end();
 	loop_done(&f.e.loop);
 	wire_free(f.wire);
 	SSL_free(f.ssl);

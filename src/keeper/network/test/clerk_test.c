@@ -518,6 +518,28 @@ static void a_new_policy_ends_a_push_that_is_being_sent(void **state)
 	end_push(&p);
 }
 
+/* The direct channel of its host is closed before the policy is confirmed. */
+static void a_push_that_must_be_read_from_now_on_ends_with_its_channel(void **state)
+{
+	int origin, end;
+	uint32_t id;
+
+	set_rules("");
+	ask(1, "POST", PUSH);
+	assert_true(rig_must_answer(1));
+	assert_true(rig_msg.fd < 0 && rig_verdict.stream > 0);
+	assert_int_equal(n_clerks, 0);
+	origin = cred_origin_up();
+	id = cred_must_get_open(origin, &end);
+	assert_int_equal(id, rig_verdict.stream);
+	set_usual_rules(); /* about this repository */
+	assert_false(rig_k.origins->list[0].worker.alive);
+	assert_int_equal(rig_k.origins->list[0].channel, 0);
+	assert_int_equal(rig_k.origins->n_blamed, 0);
+	assert_non_null(strstr(rig_last_record().reason, "the policy no longer allows a request"));
+	fd_close(&end);
+}
+
 static void a_client_that_leaves_ends_the_wait(void **state)
 {
 	struct push p = begin_push(1);
@@ -568,6 +590,7 @@ int main(void)
 		CLERK_TEST(a_no_has_its_reason),
 		CLERK_TEST(a_new_policy_decides_a_push_that_waits),
 		CLERK_TEST(a_new_policy_ends_a_push_that_is_being_sent),
+		CLERK_TEST(a_push_that_must_be_read_from_now_on_ends_with_its_channel),
 		CLERK_TEST(a_client_that_leaves_ends_the_wait),
 		CLERK_TEST(few_pushes_are_read_at_the_same_time),
 	};
