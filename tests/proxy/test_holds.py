@@ -108,9 +108,16 @@ def test_leaving_races_with_the_approval(rig, server):
         path = f"/race/{i}"
         sock = ask(rig, path)
         ids[path] = held(rig, path)
-        leave = threading.Timer(i % 7 / 1000, sock.close)
+        if i == 0:  # one that has certainly left, and one that certainly stays
+            sock.close()
+            held(rig, path, "withdrawn")
+        leave = threading.Timer(60 if i == 1 else i % 7 / 1000, sock.close)
         leave.start()
+        time.sleep(i // 7 % 9 / 500)
         rig.command("answer once")
+        if i == 1:
+            assert b" 204 " in sock.recv(65536)
+            leave.cancel()
         leave.join()
     for _ in range(6000):
         found = ends(rig)

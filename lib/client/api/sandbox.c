@@ -284,6 +284,8 @@ static int on_create_tick(void *name)
 
 	if (interrupted)
 		return -EINTR;
+	if (!next_ms) /* the call itself reports a start that is short */
+		next_ms = now + QUEUE_LOOK_MS;
 	if ((!ui_is_terminal() && now < next_ms) || sandbox_get(name, &s, &ignored) < 0)
 		return 0;
 	next_ms = now + QUEUE_LOOK_MS;

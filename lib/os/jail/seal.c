@@ -34,7 +34,7 @@ const char *__ubsan_default_options(void);
 
 const char *__asan_default_options(void)
 {
-	return "quarantine_size_mb=2:allocator_release_to_os_interval_ms=50:exitcode=99";
+	return "quarantine_size_mb=2:allocator_release_to_os_interval_ms=0:exitcode=99";
 }
 
 const char *__ubsan_default_options(void)

@@ -67,14 +67,11 @@ struct conn {
 	bool asking;	       /* an ASK is unanswered */
 	bool reporting;	       /* an ASK with a fault is unanswered */
 	struct ask_wait *wait; /* the ASK until it is sent */
-	uint32_t ask_id;       /* of the last one that was sent */
-	bool has_ask_id;
-	bool ended_told, ended_due; /* asks_ended; due: the keeper does not know yet */
-	struct bufq in;		    /* unconsumed data of the guest; conn_eat returns the window */
-	struct bufq out;	    /* bytes for the guest */
-	bool in_end;		    /* the guest has closed its direction */
-	bool out_end;		    /* END_STREAM follows the last byte of out */
-	int fd;			    /* to egress; -1 */
+	struct bufq in;	       /* unconsumed data of the guest; conn_eat returns the window */
+	struct bufq out;       /* bytes for the guest */
+	bool in_end;	       /* the guest has closed its direction */
+	bool out_end;	       /* END_STREAM follows the last byte of out */
+	int fd;		       /* to egress; -1 */
 	struct loop_timer timer;
 	struct hello_reader *hello; /* while TLS is being checked */
 	/* CONN_TUNNEL, until it is clear that no second ClientHello follows or it was checked. The
@@ -89,8 +86,11 @@ struct conn {
 	struct open *open;
 	const struct host *sni; /* name in its ClientHello; NULL: none */
 	bool opened;		/* the keeper decided to intercept TLS to the target */
-	char *own_wants;	/* wants, if they are this connection's own */
-	const char *wants;	/* names of headers for each ASK inside; NULL: none */
+	bool has_ask_id;
+	bool ended_told, ended_due; /* asks_ended; due: the keeper does not know yet */
+	uint32_t ask_id;	    /* of the last one that was sent */
+	char *own_wants;	    /* wants, if they are this connection's own */
+	const char *wants;	    /* names of headers for each ASK inside; NULL: none */
 	uint32_t wants_id;
 	bool in_cut;   /* in_end without the guest's close_notify */
 	bool out_cut;  /* out was truncated: no clean end */
