@@ -216,7 +216,8 @@ int vmm_pause(struct vmm *v)
 
 int vmm_resume(struct vmm *v)
 {
-	return vmm_command(v, TAG_PLAIN, "cont", NULL, -1);
+	v->n_cont_tries = 0;
+	return vmm_command(v, TAG_CONT, "cont", NULL, -1);
 }
 
 int vmm_quit(struct vmm *v)

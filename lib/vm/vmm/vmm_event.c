@@ -6,6 +6,8 @@
 #include <string.h>
 #include "lib/base/clock.h"
 
+#define MAX_CONT_TRIES 20000 /* each is a round trip */
+
 /* Enough to empty the ring once; a guest that keeps writing does not keep us reading. */
 #define MAX_CONSOLE_READS (VMM_CONSOLE_BYTES / VMM_MAX_TAIL + 2)
 
@@ -67,9 +69,21 @@ static int on_success(struct vmm *v, enum tag tag, const json_t *data, struct vm
 	}
 }
 
+/* For a moment after it has reported the end of a save, QEMU still ends the migration. */
+static bool is_too_early(struct vmm *v, const char *text)
+{
+	return v->n_cont_tries < MAX_CONT_TRIES && strstr(text, "not finalized yet");
+}
+
 static int on_failure(struct vmm *v, enum tag tag, const char *text, struct vmm_event *ev)
 {
 	switch (tag) {
+	case TAG_CONT:
+		if (is_too_early(v, text)) {
+			v->n_cont_tries++;
+			return vmm_command(v, TAG_CONT, "cont", NULL, -1);
+		}
+		return vmm_tell(ev, VMM_EV_REFUSED, text);
 	case TAG_PLAIN:
 		return vmm_tell(ev, VMM_EV_REFUSED, text);
 	case TAG_CONSOLE:

@@ -10,7 +10,8 @@
 
 /* What an answer belongs to; vmm_on_item has the next step. */
 enum tag {
-	TAG_PLAIN, /* pause, resume, power-down: only a refusal is reported */
+	TAG_PLAIN, /* pause, power-down: only a refusal is reported */
+	TAG_CONT,  /* resume: the same, after more attempts */
 	TAG_QUIT,
 	TAG_CONSOLE,
 	TAG_UNDO, /* its outcome changes nothing */
@@ -55,6 +56,7 @@ struct vmm {
 	bool detaching;	     /* vmm_detach_share waits for the device's end ... */
 	uint64_t detach_ms;  /* ... until then */
 	unsigned n_detach_tries;
+	unsigned n_cont_tries;
 	bool snapping;
 	enum vmm_disk_id snap_disk;
 	int snap_fd;			   /* our copy of the overlay's descriptor; see top_fd */
