@@ -15,6 +15,12 @@ void control_report(struct egress *e, struct exchange *x)
 {
 	uint32_t gen = x->gen;
 
+	if (x->login_due) {
+		if (!control_sent(
+			    &e->control, egress_send_login(CONTROL_FD, x->id, x->upstream_fd)))
+			return;
+		x->login_due = false;
+	}
 	if (x->result_due) {
 		if (!control_sent(&e->control,
 			    egress_send_result(CONTROL_FD, x->id, x->result_due, x->given_fd)))
@@ -180,6 +186,25 @@ static int answer_open(struct egress *e, struct ipc_msg *msg)
 	return 0;
 }
 
+/* The exchange may have ended meanwhile. */
+static int answer_logged(struct egress *e, struct ipc_msg *msg)
+{
+	char why[EGRESS_MAX_TEXT];
+	int r = egress_get_logged(msg, why);
+
+	for (size_t i = 0; i < EGRESS_SLOTS && r == 0; i++) {
+		struct exchange *x = &e->exchanges[i];
+
+		if (x->state == EXCHANGE_FREE || x->id != msg->id || !x->login)
+			continue;
+		if (!x->login->is_asked || x->login_due)
+			return -EBADMSG;
+		login_on_logged(e, x, why);
+		break;
+	}
+	return r;
+}
+
 static int answer_control(void *ctx, struct ipc_msg *msg)
 {
 	static int (*const answers[EGRESS_N_MSGS])(struct egress * e, struct ipc_msg * msg) = {
@@ -187,6 +212,7 @@ static int answer_control(void *ctx, struct ipc_msg *msg)
 		[EGRESS_RESOLVER] = answer_resolver,
 		[EGRESS_DIRECT] = answer_direct,
 		[EGRESS_LOCALS] = answer_locals,
+		[EGRESS_LOGGED] = answer_logged,
 		[EGRESS_POLICY] = answer_policy,
 		[EGRESS_OPEN] = answer_open,
 	};

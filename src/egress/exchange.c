@@ -24,6 +24,8 @@ static void drop_upstream(struct egress *e, struct exchange *x)
 	dial_free(e, x);
 	talk_free(TAKE(x->talk));
 	free(TAKE(x->socks));
+	login_drop(x);
+	x->login_due = false;
 	tunnel_drop(e, x);
 	canon_reader_done(&x->frames);
 	drop_fd(e, &x->upstream_fd);
@@ -346,6 +348,8 @@ void exchange_on_upstream(struct egress *e, struct exchange *x, uint32_t events)
 		tunnel_pump(e, x);
 	else if (x->state == EXCHANGE_HTTP)
 		request_pump(e, x);
+	else if (x->state == EXCHANGE_UPSTREAM && x->login)
+		login_pump(e, x);
 	else if (x->state == EXCHANGE_UPSTREAM && x->socks)
 		socks_pump(e, x);
 	else if (x->state == EXCHANGE_UPSTREAM)
@@ -374,6 +378,12 @@ void exchange_on_timer(struct egress *e, struct exchange *x)
 		exchange_finish(e, x);
 		break;
 	}
+}
+
+static void exchange_login(struct egress *e, struct exchange *x)
+{
+	x->login_due = true;
+	control_report(e, x);
 }
 
 static void exchange_give(struct egress *e, struct exchange *x)
@@ -425,6 +435,7 @@ const struct exchange_ops exchange_ops = {
 	.tell = exchange_tell,
 	.connected = exchange_connected,
 	.ready = exchange_ready,
+	.login = exchange_login,
 	.give = exchange_give,
 };
 

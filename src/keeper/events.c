@@ -65,6 +65,8 @@ static const struct egress_ops egress_callbacks = {
 	.on_loaded = egress_loaded,
 	.on_result = net_on_result,
 	.on_closed = net_on_closed,
+	.on_login = net_on_login,
+	.on_logged = net_on_logged,
 	.on_room = egress_room,
 	.on_end = egress_ended,
 };

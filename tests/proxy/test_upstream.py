@@ -73,9 +73,9 @@ def tinyproxy(folder, more=""):
 
 
 @contextlib.contextmanager
-def microsocks(folder):
+def microsocks(folder, *more):
     port = free_port()
-    with running([need("microsocks"), "-i", "127.0.0.1", "-p", port], port, folder):
+    with running([need("microsocks"), "-i", "127.0.0.1", "-p", port, *more], port, folder):
         yield f"socks5://127.0.0.1:{port}"
 
 
@@ -176,3 +176,64 @@ def test_what_the_policy_denies_does_not_reach_the_proxy(start, servers, tmp_pat
             assert b" 403 " in answer, answer
             stream.close()
         assert servers.echo.count == before
+
+
+# logins: the real keeper and vault, too
+
+USER, PASSWORD = "alice", "correcthorse7"
+
+
+def http_login(folder):
+    return tinyproxy(folder, f"BasicAuth {USER} {PASSWORD}")
+
+
+def socks_login(folder):
+    return microsocks(folder, "-u", USER, "-P", PASSWORD)
+
+
+@contextlib.contextmanager
+def with_user(start, servers, folder, user=USER):
+    with start(folder) as proxy:
+        scheme, _, where = proxy.rpartition("://")
+        made = rig.CredRig(servers.policy)
+        try:
+            made.settings["network.proxy"] = f"{scheme or 'http'}://{user}@{where}"
+            made.write_settings()
+            made.reload(servers.policy)
+            yield made, scheme or "http", where
+        finally:
+            made.close()
+
+
+def reason(made, servers):
+    answer, stream = made.connect(f"127.0.0.1:{servers.echo.port}")
+    text = (answer + stream.rest()).decode()
+    stream.close()
+    return text
+
+
+@pytest.mark.parametrize("start", [http_login, socks_login])
+def test_the_login_of_the_vault_opens_the_proxy(start, servers, tmp_path):
+    with with_user(start, servers, tmp_path) as (made, scheme, where):
+        assert "no password is stored for this user and proxy" in reason(made, servers)
+        password = PASSWORD.encode()
+        made.vault("proxy", where, scheme, USER, value=b"wrong")
+        wait_for(lambda: "wrong user or password" in reason(made, servers))
+        made.vault("proxy", where, scheme, USER, value=password)
+        wait_for(lambda: " 200 " in made.connect(f"127.0.0.1:{servers.echo.port}")[0].decode())
+        tunnels(made, servers)
+        answer = request(made, f"127.0.0.1:{servers.http.port}")
+        assert answer.startswith(b"HTTP/1.1 200") and b"GET /x HTTP/1." in answer, answer
+        assert b"uthorization" not in answer  # the server does not get the login
+        # the password of another proxy is not sent to this one
+        made.vault("proxy", "127.0.0.1:1", scheme, USER, value=password)
+        wait_for(lambda: "no password is stored" in reason(made, servers))
+        log = made.text()
+        assert PASSWORD not in log
+
+
+def wait_for(what):
+    end = time.monotonic() + WAIT
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)

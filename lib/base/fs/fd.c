@@ -170,6 +170,16 @@ bool fd_is_unix_socket(int fd, int type)
 	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 && domain == AF_UNIX;
 }
 
+bool fd_is_tcp(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t n = sizeof(int), m = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+	       getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &m) == 0 &&
+	       (domain == AF_INET || domain == AF_INET6);
+}
+
 bool fd_is_same_user(int sock)
 {
 	struct ucred cred;

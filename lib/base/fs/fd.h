@@ -55,6 +55,8 @@ struct fd_packet {
 int fd_recv_many(int sock, struct fd_packet *list, size_t n) MUST_CHECK;
 /* Whether it is a Unix socket of this type (SOCK_STREAM ...). */
 bool fd_is_unix_socket(int fd, int type);
+/* A TCP socket, of either family. */
+bool fd_is_tcp(int fd);
 /* Whether the peer of a Unix socket runs as the user of this process. */
 bool fd_is_same_user(int sock);
 /* As many descriptors as the hard limit allows. The kernel also compares the soft limit with the

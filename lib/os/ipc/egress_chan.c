@@ -17,6 +17,8 @@ static const struct chan_row rows[EGRESS_N_MSGS] = {
 	[EGRESS_CLOSED] = {"CLOSED", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_ID},
 	[EGRESS_DIRECT] = {"DIRECT", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
 	[EGRESS_LOCALS] = {"LOCALS", CHAN_FROM_KEEPER, IN(RUN), 0, 0},
+	[EGRESS_LOGIN] = {"LOGIN", CHAN_FROM_WORKER, IN(RUN), 0, CHAN_FD | CHAN_ID},
+	[EGRESS_LOGGED] = {"LOGGED", CHAN_FROM_KEEPER, IN(RUN), 0, CHAN_ID},
 };
 
 const struct chan egress_chan = {.sides = {"keeper", "egress"},
@@ -46,13 +48,35 @@ const char *egress_outcome_text(enum egress_outcome outcome)
 	return outcome < EGRESS_N_OUTCOMES ? texts[outcome] : "unknown outcome";
 }
 
-int egress_send_loaded(int sock, uint32_t id, const char *text)
+static int send_text(int sock, enum egress_msg type, uint32_t id, const char *text)
 {
 	uint8_t buf[EGRESS_MAX_TEXT + 2];
 	struct wr wr = wr_init(buf, sizeof(buf));
 
 	wr_str(&wr, slice_of(text, strnlen(text, EGRESS_MAX_TEXT - 1)));
-	return ipc_send_wr(sock, EGRESS_LOADED, id, &wr, -1);
+	return ipc_send_wr(sock, type, id, &wr, -1);
+}
+
+static int get_text(const struct ipc_msg *msg, enum egress_msg type, char text[EGRESS_MAX_TEXT])
+{
+	int r = chan_get_str(&egress_chan, msg, type, text, EGRESS_MAX_TEXT);
+
+	return r == 0 && !str_is_printable(text) ? -EBADMSG : r;
+}
+
+int egress_send_loaded(int sock, uint32_t id, const char *text)
+{
+	return send_text(sock, EGRESS_LOADED, id, text);
+}
+
+int egress_send_login(int sock, uint32_t id, int fd)
+{
+	return chan_send_plain(sock, EGRESS_LOGIN, id, fd);
+}
+
+int egress_ask_logged(int sock, uint32_t id, const char *text)
+{
+	return send_text(sock, EGRESS_LOGGED, id, text);
 }
 
 const struct field egress_result_fields[] = {
@@ -113,6 +137,7 @@ int egress_ask_config(int sock, const struct egress_config *config)
 	wr_u8(&wr, (uint8_t)config->proxy);
 	wr_cstr(&wr, config->proxy_host);
 	wr_u16(&wr, config->proxy_port);
+	wr_cstr(&wr, config->proxy_user);
 	wr_u16(&wr, config->n_pins);
 	for (size_t i = 0; i < config->n_pins; i++)
 		fields_write(&wr, pin_fields, &config->pins[i]);
@@ -182,9 +207,10 @@ int egress_get_config(const struct ipc_msg *msg, struct egress_config *ret)
 
 	rd_cstr(&rd, ret->proxy_host, sizeof(ret->proxy_host));
 	ret->proxy_port = rd_u16(&rd);
+	rd_cstr(&rd, ret->proxy_user, sizeof(ret->proxy_user));
 	ret->n_pins = rd_u16(&rd);
 	if (!ret->proxy_host[0] != !ret->proxy_port || ret->n_pins > EGRESS_MAX_PINS ||
-		proxy >= EGRESS_N_PROXIES || (proxy && !ret->proxy_host[0]))
+		proxy >= EGRESS_N_PROXIES || ((proxy || ret->proxy_user[0]) && !ret->proxy_host[0]))
 		return -EBADMSG;
 	ret->proxy = (enum egress_proxy)proxy;
 	for (size_t i = 0; i < ret->n_pins; i++) {
@@ -300,9 +326,12 @@ int egress_get_policy(const struct ipc_msg *msg, uint8_t *ret_part)
 
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
 {
-	int r = chan_get_str(&egress_chan, msg, EGRESS_LOADED, text, EGRESS_MAX_TEXT);
+	return get_text(msg, EGRESS_LOADED, text);
+}
 
-	return r == 0 && !str_is_printable(text) ? -EBADMSG : r;
+int egress_get_logged(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT])
+{
+	return get_text(msg, EGRESS_LOGGED, text);
 }
 
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret)

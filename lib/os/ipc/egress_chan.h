@@ -14,14 +14,14 @@
  *          POLICY    keeper -> egress  RUN             a table      u8 part
  *          LOADED    egress -> keeper  RUN, per POLICY 1 -          text; "" or why it denies all
  *          OPEN      keeper -> egress  RUN             see below    struct egress_open
+ *          LOGIN     egress -> keeper  RUN, per OPEN   the proxy   -, the vault writes a login
+ *          LOGGED    keeper -> egress  RUN, per LOGIN  -           text; "" or why there is none
  *          RESULT    egress -> keeper  RUN, per OPEN   see below    struct egress_result
  *          CLOSED    egress -> keeper  RUN, per OPEN   -            u64 bytes up, u64 bytes down
  *
- *          OPEN's socket carries one exchange of proto/PROTOCOL.canon with edge, for what OPEN
- *          names. RESULT comes at most once, CLOSED always and last. A policy is two tables, one
- *          POLICY each with the same id: part 0, then part 1. Until part 1 the previous ones apply,
- *          at first none, which denies everything; new ones also end what they forbid. An OPEN of
- *          the kind SOCKET has no socket: RESULT brings the connection, CLOSED follows at once.
+ *          OPEN's socket carries one exchange of proto/PROTOCOL.canon. RESULT comes at most once,
+ *          CLOSED always and last. Until the last part of a policy the previous one applies, at
+ *          first none. An OPEN of the kind SOCKET has no socket: RESULT brings the connection.
  * Trust    keeper: egress reads bytes of origins and may be compromised. egress: checks keeper too.
  * Limits   EGRESS_MAX_*, IPC_MAX_BODY. Any violation: the receiver drops the peer.
  * See      proto/PROTOCOL.ipc, egress_chan_test.c, egress_chan_fuzz.c
@@ -36,6 +36,7 @@
 #define EGRESS_MAX_TEXT 256
 #define EGRESS_MAX_PINS 48
 #define EGRESS_MAX_DIRECT 48
+#define EGRESS_MAX_USER 128
 #define EGRESS_MAX_OPEN 1280 /* exchanges at once */
 
 enum egress_msg {
@@ -49,6 +50,8 @@ enum egress_msg {
 	EGRESS_CLOSED,
 	EGRESS_DIRECT,
 	EGRESS_LOCALS,
+	EGRESS_LOGIN,
+	EGRESS_LOGGED,
 	EGRESS_N_MSGS,
 };
 
@@ -86,6 +89,7 @@ struct egress_config {
 	enum egress_proxy proxy;
 	char proxy_host[EGRESS_MAX_HOST]; /* the company's proxy; "": none */
 	uint16_t proxy_port;		  /* 0 without one */
+	char proxy_user[EGRESS_MAX_USER]; /* the password is in the vault; "": no login */
 	uint16_t n_pins;
 	struct egress_pin pins[EGRESS_MAX_PINS];
 	uint16_t n_direct;
@@ -162,6 +166,8 @@ int egress_send_loaded(int sock, uint32_t id, const char *text) MUST_CHECK;
 /* fd: -1, or the connection that an OPEN of the kind SOCKET is about. */
 int egress_send_result(
 	int sock, uint32_t id, const struct egress_result *result, int fd) MUST_CHECK;
+/* fd: the connection to the proxy, where the login comes next. */
+int egress_send_login(int sock, uint32_t id, int fd) MUST_CHECK;
 int egress_send_closed(int sock, uint32_t id, uint64_t up, uint64_t down) MUST_CHECK;
 
 /* keeper's side; fds stay the caller's. RESOLVER: chan_send_plain. */
@@ -170,6 +176,7 @@ int egress_ask_config(int sock, const struct egress_config *config) MUST_CHECK;
 int egress_ask_locals(int sock, const struct egress_locals *locals) MUST_CHECK;
 /* part: enum policy_part of lib/rules/policy. */
 int egress_ask_policy(int sock, uint32_t id, uint8_t part, int table) MUST_CHECK;
+int egress_ask_logged(int sock, uint32_t id, const char *text) MUST_CHECK;
 /* fd: -1 for the kind SOCKET. */
 int egress_ask_open(int sock, uint32_t id, const struct egress_open *open, int fd) MUST_CHECK;
 
@@ -181,6 +188,7 @@ int egress_get_direct(const struct ipc_msg *msg, struct egress_config *ret) MUST
 int egress_get_locals(const struct ipc_msg *msg, struct egress_locals *ret) MUST_CHECK;
 int egress_get_policy(const struct ipc_msg *msg, uint8_t *ret_part) MUST_CHECK;
 int egress_get_loaded(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
+int egress_get_logged(const struct ipc_msg *msg, char text[EGRESS_MAX_TEXT]) MUST_CHECK;
 int egress_get_open(const struct ipc_msg *msg, struct egress_open *ret) MUST_CHECK;
 int egress_get_result(const struct ipc_msg *msg, struct egress_result *ret) MUST_CHECK;
 int egress_get_closed(const struct ipc_msg *msg, uint64_t *ret_up, uint64_t *ret_down) MUST_CHECK;

@@ -32,7 +32,9 @@
 #define VAULT_MAX_SANDBOXES 4096
 #define VAULT_MAX_REFRESH_S (30U * 86400)
 
-enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_N_KINDS };
+/* PROXY: hosts, header and format are HOST:PORT, `http` or `socks5`, and the user. */
+enum vault_kind { VAULT_SERVICE, VAULT_CUSTOM, VAULT_PROXY, VAULT_N_KINDS };
+#define VAULT_PROXY_NAME "upstream-proxy"
 
 /* A credential without its value. The slot of a service is in its data file, so only a custom
  * credential has hosts, header and format. All texts are printable ASCII. */

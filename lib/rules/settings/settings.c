@@ -137,7 +137,8 @@ const struct settings_key settings_keys[SETTINGS_N] = {
 		.type = SETTINGS_TEXT,
 		.standard = "",
 		.check = settings_net_check_proxy,
-		.help = "upstream proxy: http://HOST:PORT or socks5://HOST:PORT"},
+		.help = "upstream proxy: http://[USER@]HOST:PORT or socks5://[USER@]HOST:PORT; its "
+			"password: sbx secret set --proxy"},
 	[SETTINGS_NETWORK_NO_PROXY] = {.name = "network.no-proxy",
 		.type = SETTINGS_TEXT,
 		.standard = "",

@@ -129,6 +129,33 @@ static int refuse_scheme(const char *value, struct err *err)
 		"network.proxy must be http:// or socks5://HOST:PORT, not '%.60s'", value);
 }
 
+/* USER@ before HOST. A user can have a `@`, a host cannot. */
+static int take_user(struct slice *s, struct egress_config *ret, struct err *err)
+{
+	const uint8_t *at = s->n ? memrchr(s->p, '@', s->n) : NULL;
+	size_t n = at ? (size_t)(at - s->p) : 0;
+
+	if (!at)
+		return 0;
+	if (memchr(s->p, ':', n))
+		return err_set(err, -EINVAL,
+			"network.proxy cannot have a password: set http://USER@HOST:PORT, then run "
+			"sbx secret set --proxy");
+	if (n == 0 || n >= sizeof(ret->proxy_user))
+		return err_set(err, -EINVAL, "the user of network.proxy must have 1 to %zu bytes",
+			sizeof(ret->proxy_user) - 1);
+	for (size_t i = 0; i < n; i++) {
+		if (s->p[i] <= ' ' || s->p[i] > '~' || s->p[i] == '%' || s->p[i] == '/')
+			return err_set(err, -EINVAL,
+				"the user of network.proxy must be printable ASCII without blanks, "
+				"%% and /");
+	}
+	memcpy(ret->proxy_user, s->p, n);
+	ret->proxy_user[n] = '\0';
+	*s = slice_of(at + 1, s->n - n - 1);
+	return 0;
+}
+
 static int parse_proxy(const char *value, struct egress_config *ret, struct err *err)
 {
 	static const char *const schemes[EGRESS_N_PROXIES] = {
@@ -139,7 +166,7 @@ static int parse_proxy(const char *value, struct egress_config *ret, struct err 
 	int r;
 
 	ret->proxy = EGRESS_PROXY_HTTP;
-	ret->proxy_host[0] = '\0';
+	ret->proxy_host[0] = ret->proxy_user[0] = '\0';
 	ret->proxy_port = 0;
 	if (!value[0])
 		return 0;
@@ -151,8 +178,9 @@ static int parse_proxy(const char *value, struct egress_config *ret, struct err 
 	s = slice_of(s.p + strlen(schemes[kind]), s.n - strlen(schemes[kind]));
 	if (s.n && s.p[s.n - 1] == '/')
 		s.n--;
-	if (s.n && memchr(s.p, '@', s.n))
-		return err_set(err, -EINVAL, "network.proxy cannot have a user or password");
+	r = take_user(&s, ret, err);
+	if (r < 0)
+		return r;
 	r = parse_target(s, &host, &ret->proxy_port, err);
 	if (r < 0)
 		return err_wrap(err, r, "network.proxy '%.60s'", value);

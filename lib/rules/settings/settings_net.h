@@ -15,7 +15,7 @@
 
 /* Comma-separated HOST:PORT=ADDR:PORT; an error names the entry. "": none. */
 int settings_net_check_pins(const char *value, struct err *err) MUST_CHECK;
-/* http://HOST:PORT, socks5://HOST:PORT or "". */
+/* http://[USER@]HOST:PORT, socks5://[USER@]HOST:PORT or "". */
 int settings_net_check_proxy(const char *value, struct err *err) MUST_CHECK;
 /* Comma-separated HOST, .DOMAIN, ADDRESS or NETWORK, each with an optional port; "": none. */
 int settings_net_check_no_proxy(const char *value, struct err *err) MUST_CHECK;

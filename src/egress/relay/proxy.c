@@ -26,11 +26,20 @@ static void fail_proxy(struct egress *e, struct exchange *x, const char *why)
 	proxy_refuse(e, x, EGRESS_PROXY_DOWN, "%s", why);
 }
 
+void proxy_refuse_login(struct egress *e, struct exchange *x, unsigned status)
+{
+	if (e->config.proxy_user[0])
+		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "wrong user or password (%u)", status);
+	else
+		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "login required (%u)", status);
+}
+
 /* What its status means for the target, or for us. */
 static void refuse_status(struct egress *e, struct exchange *x, unsigned status)
 {
-	if (status == 407)
-		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "%s", PROXY_WANTS_LOGIN);
+	/* tinyproxy answers 401 to a wrong password. */
+	if (status == 407 || (status == 401 && e->config.proxy_user[0]))
+		proxy_refuse_login(e, x, status);
 	else
 		proxy_refuse(e, x, EGRESS_PROXY_REFUSED, "refused %s, port %u: %u %s", x->host.name,
 			x->port, status, canon_reason((uint16_t)status));
@@ -54,7 +63,10 @@ void proxy_begin(struct egress *e, struct exchange *x)
 	http1_init_response(&t->reader, &t->resp_arena, &t->req);
 	x->state = EXCHANGE_UPSTREAM;
 	exchange_set_timer(e, x, EGRESS_UPSTREAM_MS);
-	proxy_pump(e, x);
+	if (!e->config.proxy_user[0])
+		proxy_pump(e, x);
+	else if (!login_split(e, x))
+		proxy_refuse(e, x, EGRESS_PROXY_REFUSED, "the request is too large");
 }
 
 /* Whether its answer is still awaited. */

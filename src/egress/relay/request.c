@@ -125,7 +125,7 @@ static enum step put_head(
 
 	/* Of an HTTP proxy: only now it is known that it did not refuse the login. */
 	if (x->is_proxied && !x->result_said && resp->status == 407) {
-		proxy_refuse(e, x, EGRESS_PROXY_LOGIN, "%s", PROXY_WANTS_LOGIN);
+		proxy_refuse_login(e, x, resp->status);
 		return STEP_OVER;
 	}
 	e->ops->tell(e, x, EGRESS_CONNECTED, &x->addr, egress_outcome_text(EGRESS_CONNECTED));
@@ -291,6 +291,16 @@ void request_begin(struct egress *e, struct exchange *x)
 	}
 	out_put_wr(&x->to_upstream, &wr);
 	http1_init_response(&t->reader, &t->resp_arena, &t->req);
+	if (!is_absolute || !e->config.proxy_user[0])
+		request_go_on(e, x);
+	else if (!login_split(e, x))
+		(void)fail_upstream(e, x, "the request is too large");
+}
+
+void request_go_on(struct egress *e, struct exchange *x)
+{
+	struct talk *t = x->talk;
+
 	free(TAKE(t->head)); /* sent; only flags of req are used from here on */
 	x->state = EXCHANGE_HTTP;
 	exchange_set_timer(e, x, EGRESS_IDLE_MS);

@@ -63,7 +63,9 @@ static bool on_reply(struct egress *e, struct exchange *x, enum socks_next next)
 		free(TAKE(x->socks));
 		e->ops->ready(e, x);
 		return false;
-	case SOCKS_LOGIN: /* not offered */
+	case SOCKS_LOGIN:
+		login_begin(e, x, slice_of(NULL, 0));
+		return false;
 	case SOCKS_FAILED:
 		fail_socks(e, x);
 		return false;
@@ -74,7 +76,7 @@ static bool on_reply(struct egress *e, struct exchange *x, enum socks_next next)
 void socks_begin(struct egress *e, struct exchange *x)
 {
 	x->socks = xcalloc(1, sizeof(*x->socks));
-	socks_init(x->socks, false);
+	socks_init(x->socks, e->config.proxy_user[0]);
 	put_hello(x);
 	x->state = EXCHANGE_UPSTREAM;
 	exchange_set_timer(e, x, EGRESS_UPSTREAM_MS);

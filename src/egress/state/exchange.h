@@ -54,6 +54,13 @@ struct talk {
 	bool is_done; /* the answer's end was sent to edge */
 };
 
+/* While the vault writes the login of the upstream proxy. */
+struct login {
+	uint8_t *rest; /* what follows it */
+	size_t n;
+	bool is_asked;
+};
+
 /* One direction of a tunnel. */
 struct way {
 	int pipe[2]; /* -1; held while bytes are in it */
@@ -84,6 +91,8 @@ struct exchange {
 	struct dial *dial;
 	struct talk *talk;
 	struct socks *socks;
+	struct login *login;
+	bool login_due; /* LOGIN is to be sent */
 	struct out to_edge, to_upstream;
 	struct way way[2];
 	uint64_t n_bytes[2]; /* on the connection to the upstream */

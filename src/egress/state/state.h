@@ -30,6 +30,8 @@ struct exchange_ops {
 	void (*connected)(struct egress *e, struct exchange *x);
 	/* The connection leads to the server: begins to relay. */
 	void (*ready)(struct egress *e, struct exchange *x);
+	/* Has the vault write the login to upstream_fd; login_on_logged follows. */
+	void (*login)(struct egress *e, struct exchange *x);
 	/* The connection is established: passes it to the keeper and keeps no copy. */
 	void (*give)(struct egress *e, struct exchange *x);
 };

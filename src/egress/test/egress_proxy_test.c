@@ -268,6 +268,140 @@ static void a_407_to_a_request_is_not_the_guests(void **state)
 	rig_free(r);
 }
 
+/* ---- logins, which the keeper has the vault write ---- */
+
+/* Waits for LOGIN; returns the connection, and writes the login there as the vault does. */
+static int take_login(struct rig *r, const char *login)
+{
+	int fd;
+
+	rig_until(r, r->seen[r->n_ids].login);
+	fd = r->seen[r->n_ids].login;
+	assert_false(r->seen[r->n_ids].has_result);
+	assert_int_equal(send(fd, login, strlen(login), 0), (ssize_t)strlen(login));
+	(void)close(fd);
+	r->seen[r->n_ids].login = 0;
+	return fd;
+}
+
+static const struct egress_config http_login = {
+	.proxy_host = PROXY, .proxy_port = 1080, .proxy_user = "alice"};
+static const struct egress_config socks_login = {.proxy = EGRESS_PROXY_SOCKS,
+	.proxy_host = PROXY,
+	.proxy_port = 1080,
+	.proxy_user = "alice"};
+
+static void the_login_is_in_the_head_of_connect_and_of_a_request(void **state)
+{
+	const struct http_req req = {.method = slice_from_str("GET"),
+		.host = slice_from_str("far.example.com"),
+		.port = 80,
+		.path = slice_from_str("/x")};
+	struct rig *r = rig_with(&http_login);
+	int fd = rig_connect(r, "far.example.com", 443), proxy = rig_accept(listener, 60000);
+	struct rig_head answer;
+	char head[2048];
+
+	(void)take_login(r, "WFla");
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, ""), 0);
+	rig_read_http(proxy, head, sizeof(head));
+	assert_string_equal(head, "CONNECT far.example.com:443 HTTP/1.1\r\n"
+				  "proxy-authorization: Basic WFla\r\n"
+				  "host: far.example.com:443\r\n\r\n");
+	SAY(proxy, "HTTP/1.1 200 OK\r\n\r\nfirst");
+	rig_read_head(fd, &answer);
+	assert_int_equal(answer.status, 200);
+	MUST_READ(fd, "first");
+	rig_passes(fd, proxy);
+	(void)close(fd);
+	(void)close(proxy);
+
+	fd = rig_open_http(r, &req);
+	rig_send_req(fd, &req);
+	proxy = rig_accept(listener, 60000);
+	(void)take_login(r, "WFla");
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, ""), 0);
+	rig_send_end(fd);
+	rig_read_http(proxy, head, sizeof(head));
+	assert_string_equal(head, "GET http://far.example.com/x HTTP/1.1\r\n"
+				  "proxy-authorization: Basic WFla\r\n"
+				  "host: far.example.com\r\n\r\n");
+	SAY(proxy, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+	rig_read_head(fd, &answer);
+	assert_int_equal(answer.status, 200);
+	(void)close(fd);
+	(void)close(proxy);
+	rig_free(r);
+}
+
+static void the_login_of_socks_comes_when_the_proxy_selects_it(void **state)
+{
+	struct rig *r = rig_with(&socks_login);
+	int fd, proxy;
+
+	rig_open_socket(r, "far.example.com", 443);
+	proxy = rig_accept(listener, 60000);
+	MUST_READ(proxy, "\5\2\0\2");
+	SAY(proxy, "\5\2");
+	(void)take_login(r, "LOGIN");
+	MUST_READ(proxy, "LOGIN");
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, ""), 0);
+	SAY(proxy, "\1\0");
+	MUST_READ(proxy, "\5\1\0\3\x0f"
+			 "far.example.com\1\xbb");
+	SAY(proxy, OPENED "first");
+	assert_int_equal(rig_socket(r, &fd)->outcome, EGRESS_CONNECTED);
+	assert_int_equal(fd_set_nonblock(fd, false), 0);
+	MUST_READ(fd, "first");
+	(void)close(fd);
+	(void)close(proxy);
+	rig_free(r);
+}
+
+static void a_login_that_is_missing_or_refused_is_named(void **state)
+{
+	struct rig *r = rig_with(&http_login);
+	int fd = rig_connect(r, "far.example.com", 443), proxy = rig_accept(listener, 60000);
+	struct egress_result *result;
+	struct rig_head answer;
+	char head[2048];
+
+	(void)take_login(r, "");
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, "no password is stored"), 0);
+	result = rig_refused(r, fd, EGRESS_PROXY_LOGIN, 502);
+	assert_string_equal(
+		result->text, "upstream proxy " PROXY ": no login: no password is stored");
+	(void)close(proxy);
+
+	fd = rig_connect(r, "far.example.com", 443);
+	proxy = rig_accept(listener, 60000);
+	(void)take_login(r, "WFla");
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, ""), 0);
+	rig_read_http(proxy, head, sizeof(head));
+	SAY(proxy, "HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n");
+	rig_read_head(fd, &answer);
+	assert_non_null(strstr(answer.reason, "wrong user or password (407)"));
+	assert_int_equal(rig_result(r, r->n_ids)->outcome, EGRESS_PROXY_LOGIN);
+	(void)close(fd);
+	(void)close(proxy);
+
+	/* an exchange that ends meanwhile, and its late answer */
+	fd = rig_connect(r, "far.example.com", 443);
+	proxy = rig_accept(listener, 60000);
+	rig_until(r, r->seen[r->n_ids].login);
+	(void)close(r->seen[r->n_ids].login);
+	(void)close(fd);
+	rig_until(r, r->seen[r->n_ids].closed);
+	assert_int_equal(egress_ask_logged(r->keeper, r->n_ids, ""), 0);
+	(void)close(proxy);
+	fd = rig_connect(r, "far.example.com", 443);
+	proxy = rig_accept(listener, 60000);
+	(void)take_login(r, "WFla");
+	(void)close(fd);
+	(void)close(proxy);
+	rig_free(r);
+}
+
 static void a_proxy_that_is_away_is_named(void **state)
 {
 	static const struct egress_config gone = {.proxy_host = PROXY, .proxy_port = 9};
@@ -297,6 +431,9 @@ int main(void)
 		TEST(internal_addresses_and_localhost_do_not_reach_the_proxy),
 		TEST(direct_names_are_resolved_and_checked_here),
 		TEST(a_407_to_a_request_is_not_the_guests),
+		TEST(the_login_is_in_the_head_of_connect_and_of_a_request),
+		TEST(the_login_of_socks_comes_when_the_proxy_selects_it),
+		TEST(a_login_that_is_missing_or_refused_is_named),
 		TEST(a_proxy_that_is_away_is_named),
 	};
 

@@ -254,6 +254,10 @@ static void take_message(struct rig *r, struct ipc_msg *msg)
 		if (msg->fd >= 0)
 			seen->fd = TAKE_FD(msg->fd);
 		break;
+	case EGRESS_LOGIN:
+		assert_false(seen->has_result || seen->closed || seen->login);
+		seen->login = TAKE_FD(msg->fd);
+		break;
 	case EGRESS_CLOSED:
 		assert_false(seen->closed);
 		assert_int_equal(egress_get_closed(msg, &seen->up, &seen->down), 0);

@@ -47,7 +47,8 @@ struct rig_seen {
 	bool has_result, closed;
 	struct egress_result result;
 	uint64_t up, down;
-	int fd; /* passed with RESULT; 0: none */
+	int fd;	   /* passed with RESULT; 0: none */
+	int login; /* passed with LOGIN; 0: none */
 };
 
 struct rig {

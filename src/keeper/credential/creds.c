@@ -303,6 +303,24 @@ static void add_bare(struct creds *c)
 	}
 }
 
+const struct vault_item *creds_find_login(
+	const struct vault_item *items, size_t n, const struct egress_config *config)
+{
+	const char *kind = config->proxy == EGRESS_PROXY_SOCKS ? "socks5" : "http";
+	char where[EGRESS_MAX_HOST + 8];
+
+	(void)snprintf(where, sizeof(where), "%s:%u", config->proxy_host, config->proxy_port);
+	for (size_t i = 0; i < n; i++) {
+		const struct vault_meta *meta = &items[i].meta;
+
+		if (meta->kind == VAULT_PROXY && strcmp(meta->hosts, where) == 0 &&
+			strcmp(meta->header, kind) == 0 &&
+			strcmp(meta->format, config->proxy_user) == 0)
+			return &items[i];
+	}
+	return NULL;
+}
+
 struct creds *creds_new(const struct creds_input *in)
 {
 	struct creds *c = xcalloc(1, sizeof(*c));

@@ -57,6 +57,9 @@ struct creds_input {
 };
 
 /* Borrows the input only for the call. Never NULL. */
+/* The credential of kind proxy for this proxy and user; NULL: none. */
+const struct vault_item *creds_find_login(
+	const struct vault_item *items, size_t n, const struct egress_config *config);
 struct creds *creds_new(const struct creds_input *in);
 void creds_free(struct creds *c);
 

@@ -54,7 +54,10 @@ static void end_release(struct keeper *k, struct release *rel, int code, const c
 	loop_timer_clear(&k->loop, &rel->timer);
 	rel->id = 0;
 	rel->gen++;
-	needs_on_released(k, &done, code, text);
+	if (done.login)
+		k->egress->ops->on_logged(k, done.login, code < 0 ? text : "");
+	else
+		needs_on_released(k, &done, code, text);
 }
 
 static void end_store(struct keeper *k, struct store *store, int code, const char *text)
@@ -434,11 +437,10 @@ void vault_on_event(struct keeper *k)
 
 /* ---- values ---- */
 
-int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
-	struct err *err)
+static int ask_value(struct keeper *k, const char *name, uint64_t serial, int stream,
+	struct release **ret, struct err *err)
 {
 	struct vault_link *v = k->vault;
-	const struct creds_value *value = &o->binding.value[which];
 	struct release *rel = find_release(v, 0);
 	int r;
 
@@ -446,20 +448,51 @@ int vault_release(struct keeper *k, const struct origin *o, enum origin_which wh
 		return err_set(err, -EAGAIN, "the vault is not available");
 	if (!rel)
 		return err_set(err, -EBUSY, "too many concurrent credential requests");
-	rel->id = next_id(v);
-	r = vault_ask_release(v->sock, rel->id, value->name, value->serial, stream);
+	*rel = (struct release){.gen = rel->gen, .id = next_id(v)};
+	r = vault_ask_release(v->sock, rel->id, name, serial, stream);
 	if (r < 0) {
 		rel->id = 0;
 		return err_set(err, r, "the vault does not read");
 	}
-	rel->origin = o->worker.idx;
-	rel->origin_gen = o->worker.gen;
-	rel->which = which;
+	*ret = rel;
 	loop_timer_set(&k->loop, &rel->timer, clock_mono_ms() + KEEPER_RELEASE_MS,
 		(struct loop_key){.kind = EV_TIMER_RELEASE,
 			.gen = rel->gen,
 			.idx = (uint32_t)(rel - v->releases)});
 	return 0;
+}
+
+int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
+	struct err *err)
+{
+	const struct creds_value *value = &o->binding.value[which];
+	struct release *rel;
+	int r = ask_value(k, value->name, value->serial, stream, &rel, err);
+
+	if (r < 0)
+		return r;
+	rel->origin = o->worker.idx;
+	rel->origin_gen = o->worker.gen;
+	rel->which = which;
+	return 0;
+}
+
+int vault_login(struct keeper *k, uint32_t exchange, int connection, struct err *err)
+{
+	const struct vault_item *item =
+		creds_find_login(k->vault->known, k->vault->n_known, &k->egress->config);
+	struct release *rel;
+	int r;
+
+	if (!item && k->vault->is_listed)
+		return err_set(err, -ENOENT,
+			"no password is stored for this user and proxy: sbx secret set --proxy");
+	if (!item)
+		return err_set(err, -EAGAIN, "the vault is not available");
+	r = ask_value(k, item->meta.name, item->serial, connection, &rel, err);
+	if (r == 0)
+		rel->login = exchange;
+	return r;
 }
 
 void vault_on_release_timeout(struct keeper *k, const struct loop_event *ev)
@@ -545,7 +578,8 @@ void vault_forget(struct keeper *k, uint32_t origin, uint32_t origin_gen)
 	for (size_t i = 0; i < KEEPER_MAX_RELEASES; i++) {
 		struct release *rel = &k->vault->releases[i];
 
-		if (!rel->id || rel->origin != origin || rel->origin_gen != origin_gen)
+		if (!rel->id || rel->login || rel->origin != origin ||
+			rel->origin_gen != origin_gen)
 			continue;
 		loop_timer_clear(&k->loop, &rel->timer);
 		rel->id = 0;

@@ -37,6 +37,7 @@ struct release {
 	uint32_t gen;
 	uint32_t origin, origin_gen;
 	enum origin_which which;
+	uint32_t login; /* the exchange whose login this is, and no origin's value; 0: none */
 	struct loop_timer timer;
 };
 
@@ -88,6 +89,9 @@ struct gate_binding vault_look(struct keeper *k, const struct edge_ask *ask);
 /* Requests the value for the stream, which stays the caller's; origins_on_released follows. */
 int vault_release(struct keeper *k, const struct origin *o, enum origin_which which, int stream,
 	struct err *err) MUST_CHECK;
+/* Requests the login of the upstream proxy for the connection of an exchange (not 0), which stays
+ * the caller's; on_logged of egress_ops follows. */
+int vault_login(struct keeper *k, uint32_t exchange, int connection, struct err *err) MUST_CHECK;
 void vault_on_store_timeout(struct keeper *k, const struct loop_event *ev);
 /* Stores the token whose frame is in the pipe; the caller keeps the pipe. tokens_on_stored follows
  * when the bindings have the token. */

@@ -36,6 +36,7 @@ struct exchange {
 	uint32_t gen;
 	bool has_result;
 	bool is_socket; /* of the kind SOCKET, for an origin */
+	bool has_login; /* egress has requested the login of the proxy */
 	struct conn_order order;
 };
 
@@ -72,6 +73,9 @@ int net_on_gone(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
 /* Takes the fd of a SOCKET's. */
 int net_on_result(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
 int net_on_closed(struct keeper *k, const struct ipc_msg *msg) MUST_CHECK;
+/* login.c. text: "", or why the proxy was sent no login. */
+int net_on_login(struct keeper *k, struct ipc_msg *msg) MUST_CHECK;
+void net_on_logged(struct keeper *k, uint32_t exchange, const char *text);
 /* Answers all asks that can be answered now. */
 void net_run(struct keeper *k);
 void net_on_edge_end(struct keeper *k);

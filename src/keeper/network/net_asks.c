@@ -140,6 +140,7 @@ int exchanges_add(struct net *n, const struct edge_ask *ask, uint32_t *ret_id)
 	at = n->free[--n->n_free];
 	n->exchanges[at].what = ask_copy_new(ask);
 	n->exchanges[at].has_result = n->exchanges[at].is_socket = false;
+	n->exchanges[at].has_login = false;
 	*ret_id = n->exchanges[at].gen << PLACE_BITS | at;
 	return 0;
 }

@@ -106,6 +106,8 @@ static int take_message(struct keeper *k, struct worker *w, struct ipc_msg *msg,
 		return on_loaded(k, msg);
 	case EGRESS_RESULT:
 		return k->egress->ops->on_result(k, msg);
+	case EGRESS_LOGIN:
+		return k->egress->ops->on_login(k, msg);
 	case EGRESS_CLOSED:
 		return k->egress->ops->on_closed(k, msg);
 	default:

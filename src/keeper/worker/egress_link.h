@@ -27,6 +27,9 @@ struct egress_ops {
 	void (*on_loaded)(struct keeper *k, const char *text);
 	int (*on_result)(struct keeper *k, struct ipc_msg *msg);
 	int (*on_closed)(struct keeper *k, const struct ipc_msg *msg);
+	int (*on_login)(struct keeper *k, struct ipc_msg *msg);
+	/* The vault has answered: "", or why the proxy was sent no login. */
+	void (*on_logged)(struct keeper *k, uint32_t exchange, const char *text);
 	void (*on_room)(struct keeper *k);
 	void (*on_end)(struct keeper *k);
 };

@@ -31,6 +31,7 @@ const struct opt_def secret_set_opts[] = {
 	{0, "registry", "HOST[:PORT]", "the credential of a private container registry"},
 	{0, "user", "USER", "user of the registry; the value is then the password"},
 	{0, "token-service", "HOST/PATH", "token service of the registry, if on another host"},
+	{0, "proxy", NULL, "the password of the user of network.proxy"},
 	{0, "verify", "SANDBOX", "send a request from SANDBOX to verify the credential"},
 	COMMON_OPTS,
 	{0},
@@ -131,7 +132,11 @@ static int take_target(const struct opts *o, struct target *ret, struct problem 
 	bool is_registry = opts_has(o, "registry");
 	const char *why = NULL;
 
-	if (o->args.n + is_registry != 1)
+	if (opts_has(o, "proxy") && (o->args.n || is_registry || opts_has(o, "verify")))
+		why = "--proxy is used without SERVICE, --registry and --verify";
+	else if (opts_has(o, "proxy"))
+		return 0;
+	else if (o->args.n + is_registry != 1)
 		why = is_registry ? "SERVICE and --registry are mutually exclusive"
 				  : "missing SERVICE or --registry HOST";
 	else if (!is_registry && (opts_has(o, "user") || opts_has(o, "token-service")))
@@ -140,6 +145,18 @@ static int take_target(const struct opts *o, struct target *ret, struct problem 
 		return is_registry ? make_registry(o, ret, p) : find_target(o->args.v[0], ret, p);
 	(void)err_set(&p->err, -EINVAL, "%s", why);
 	return problem_usage(p, -EINVAL, "secret set");
+}
+
+static int take_proxy(const char *sandbox, struct target *ret, json_t **body, struct problem *p)
+{
+	const char *name;
+	int r = secret_make_proxy(sandbox, &name, body, p);
+
+	if (r < 0)
+		return r;
+	ret->name = xstrdup(name);
+	ret->shape = xstrdup("token");
+	return 0;
 }
 
 int secret_set_run(struct opts *o)
@@ -156,8 +173,11 @@ int secret_set_run(struct opts *o)
 		r = secret_take_ref(o, "secret set", SET_REFRESH, &ref, &p);
 	if (r == 0)
 		r = take_target(o, &t, &p);
-	if (r == 0) {
+	if (r == 0 && opts_has(o, "proxy"))
+		r = take_proxy(sandbox, &t, &body, &p);
+	else if (r == 0)
 		body = json_pack("{s:s}", "kind", "service");
+	if (r == 0) {
 		if (ref)
 			(void)json_object_set(body, "ref", ref);
 		r = set_all(t.name, t.shape, sandbox, opts_has(o, "force"), t.text, body, &p);

@@ -28,6 +28,9 @@ int secret_find_service(
 const json_t *secret_find(const json_t *answer, const char *name, const char *sandbox);
 /* Whether it applies to a sandbox (name or id): its own, or a global one without override. */
 bool secret_is_bound(const json_t *answer, const json_t *secret, const char *sandbox);
+/* The body and the name of the password of network.proxy, whose user is in the setting. */
+int secret_make_proxy(
+	const char *sandbox, const char **ret_name, json_t **ret, struct problem *p) MUST_CHECK;
 
 /* -g and --sandbox: the sandbox, or NULL for all. */
 int secret_scope(

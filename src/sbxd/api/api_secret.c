@@ -153,7 +153,8 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 {
 	const struct service *s = find_service(meta, set);
 	bool is_token = meta->kind == VAULT_SERVICE && vault_name_is_token(meta->name);
-	const char *kind = is_token ? "oauth" : meta->kind == VAULT_SERVICE ? "service" : "custom";
+	static const char *const kinds[VAULT_N_KINDS] = {"service", "custom", "proxy"};
+	const char *kind = is_token ? "oauth" : kinds[meta->kind];
 
 	json_object_set_new(o, "kind", json_string(kind));
 	json_object_set_new(o, "hosts",
@@ -162,8 +163,8 @@ static void add_places(json_t *o, const struct vault_meta *meta, const struct se
 	json_object_set_new(
 		o, "env", s && !is_token ? service_envs(s) : split_words(s ? "" : meta->env));
 	/* a service without a file is not used */
-	json_object_set_new(o, "known", json_boolean(s || meta->kind == VAULT_CUSTOM));
-	if (meta->kind == VAULT_CUSTOM) {
+	json_object_set_new(o, "known", json_boolean(s || meta->kind != VAULT_SERVICE));
+	if (meta->kind != VAULT_SERVICE) {
 		json_object_set_new(o, "header", api_text(meta->header));
 		json_object_set_new(o, "format", api_text(meta->format));
 		json_object_set_new(o, "sentinel", api_text(meta->sentinel));
@@ -343,10 +344,34 @@ static int check_custom(struct services *set, struct vault_meta *meta, struct er
 	return take_canonical(services_by_name(set, CUSTOM_NAME), meta, err);
 }
 
+/* The login at network.proxy, as `sbx secret set --proxy` sends it. */
+static int check_proxy(const struct vault_meta *meta, struct err *err)
+{
+	bool is_socks = strcmp(meta->header, "socks5") == 0;
+
+	if (!is_socks && strcmp(meta->header, "http") != 0)
+		return err_set(err, -EINVAL, "header of a proxy must be http or socks5");
+	if (!meta->hosts[0] || strchr(meta->hosts, ' ') || !strchr(meta->hosts, ':'))
+		return err_set(err, -EINVAL, "hosts of a proxy must be one HOST:PORT");
+	if (!meta->format[0] || strchr(meta->format, ':'))
+		return err_set(err, -EINVAL, "format of a proxy must be its user");
+	if (meta->env[0] || meta->sentinel[0] || meta->scope[0])
+		return err_set(err, -EINVAL, "a proxy has no env, no placeholder and no sandbox");
+	return 0;
+}
+
 static int check_meta(struct vault_meta *meta, struct err *err)
 {
-	struct services *set = api_load_services(err);
+	bool is_proxy = strcmp(meta->name, VAULT_PROXY_NAME) == 0;
+	struct services *set;
 	int r = 0;
+
+	if (is_proxy != (meta->kind == VAULT_PROXY))
+		return err_set(err, -EINVAL, "%s is the name of the credential of kind proxy, only",
+			VAULT_PROXY_NAME);
+	if (is_proxy)
+		return check_proxy(meta, err);
+	set = api_load_services(err);
 
 	if (!set)
 		return -EIO;
@@ -367,9 +392,11 @@ static void reply_set(struct sbxd *d, struct conn *c, struct vault_op *op)
 	add_scope(d, o, op->meta);
 	add_places(o, op->meta, set);
 	json_object_set_new(o, "serial", json_number(op->done.number));
+	/* the host of a proxy is not a target */
 	json_object_set_new(o, "denied",
-		api_denied_hosts(
-			d, json_object_get(o, "hosts"), op->sandbox[0] ? op->sandbox : NULL));
+		op->meta->kind == VAULT_PROXY ? json_array()
+					      : api_denied_hosts(d, json_object_get(o, "hosts"),
+							op->sandbox[0] ? op->sandbox : NULL));
 	services_free(set);
 	api_reply_json(d, c, 200, o);
 }

@@ -124,8 +124,12 @@ static int take_kind(json_t *o, struct vault_meta *meta, struct err *err)
 		meta->kind = VAULT_CUSTOM;
 		return 0;
 	}
+	if (strcmp(kind, "proxy") == 0) {
+		meta->kind = VAULT_PROXY;
+		return 0;
+	}
 	if (strcmp(kind, "service") != 0)
-		return err_set(err, -EINVAL, "kind must be service or custom");
+		return err_set(err, -EINVAL, "kind must be service, custom or proxy");
 	for (size_t i = 0; i < ARRAY_LEN(of_custom); i++)
 		if (json_object_get(o, of_custom[i]))
 			return err_set(

@@ -376,12 +376,21 @@ static int send_frame(const struct book_entry *e, int fd)
 void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_entry *e, int fd)
 {
 	AUTO_CLOSE int stream = fd;
-	int r = send_frame(e, stream);
+	struct err err = {.text = "cannot send the value on the stream"};
+	int r = e->meta.kind == VAULT_PROXY ? login_send(e, stream, &err) : send_frame(e, stream);
 
 	if (r == 0)
 		e->used_ms = clock_wall_ms();
 	fd_close(&stream); /* before the answer: after DONE the peer finds the end of the frame */
-	peer_answer(v, p, id, r, e->serial, r < 0 ? "cannot send the value on the stream" : "");
+	peer_answer(v, p, id, r, e->serial, r < 0 ? err.text : "");
+}
+
+/* A value goes into a Unix socket for sbx-origin. A login goes to the proxy, and nowhere else. */
+static const char *refuse_stream(const struct book_entry *e, int fd)
+{
+	if (e && e->meta.kind == VAULT_PROXY)
+		return fd_is_tcp(fd) ? NULL : "expected a TCP connection";
+	return fd_is_unix_socket(fd, SOCK_STREAM) ? NULL : "expected a Unix stream socket";
 }
 
 static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
@@ -396,8 +405,8 @@ static int ask_release(struct vault *v, struct peer *p, struct ipc_msg *msg)
 	if (r < 0 || !is_ready(v, p, msg->id))
 		return r;
 	e = book_fit(&v->book, name, p->sandbox);
-	if (!fd_is_unix_socket(msg->fd, SOCK_STREAM)) {
-		peer_answer(v, p, msg->id, -EINVAL, 0, "expected a Unix stream socket");
+	if (refuse_stream(e, msg->fd)) {
+		peer_answer(v, p, msg->id, -EINVAL, 0, refuse_stream(e, msg->fd));
 	} else if (!e) {
 		peer_answer(v, p, msg->id, -ENOENT, 0, "the sandbox has no such credential");
 	} else if (e->serial != serial) {

@@ -69,6 +69,9 @@ void open_remember(struct vault *v);
 int ask_take(struct vault *v, struct peer *p, struct ipc_msg *msg) MUST_CHECK;
 void ask_finish_set(struct vault *v, struct op *op);
 void ask_send_value(struct vault *v, struct peer *p, uint32_t id, struct book_entry *e, int fd);
+
+/* login.c: writes the login of a credential of kind PROXY to the connection. */
+int login_send(const struct book_entry *e, int fd, struct err *err) MUST_CHECK;
 void ask_fill_status(const struct vault *v, struct vault_status *ret);
 
 int vault_selftest(void);

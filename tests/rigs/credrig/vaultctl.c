@@ -4,6 +4,7 @@
  *
  *   vaultctl set NAME SCOPE            the credential of a service; the vault reads the value
  *   vaultctl custom NAME SCOPE HOSTS HEADER FORMAT ENV SENTINEL
+ *   vaultctl proxy HOST:PORT SCHEME USER
  *   vaultctl rm NAME SCOPE
  *   vaultctl stop
  *   vaultctl registry HOST [USER TOKEN-SERVICE]     without a vault: prints a service file
@@ -55,12 +56,25 @@ static int ask_set(int vault, int argc, char **argv)
 	return vault_ask_set(vault, ID, &meta, STDIN_FILENO);
 }
 
+/* proxy HOST:PORT SCHEME USER */
+static int ask_proxy(int vault, char **argv)
+{
+	static struct vault_meta meta = {.kind = VAULT_PROXY, .name = VAULT_PROXY_NAME};
+
+	copy(meta.hosts, sizeof(meta.hosts), argv[2]);
+	copy(meta.header, sizeof(meta.header), strcmp(argv[3], "http") == 0 ? "http" : "socks5");
+	copy(meta.format, sizeof(meta.format), argv[4]);
+	return vault_ask_set(vault, ID, &meta, STDIN_FILENO);
+}
+
 static int ask(int vault, int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
 
 	if ((strcmp(verb, "set") == 0 && argc == 4) || (strcmp(verb, "custom") == 0 && argc == 9))
 		return ask_set(vault, argc, argv);
+	if (strcmp(verb, "proxy") == 0 && argc == 5)
+		return ask_proxy(vault, argv);
 	if (strcmp(verb, "rm") == 0 && argc == 4)
 		return vault_ask_remove(vault, ID, argv[2], argv[3]);
 	if (strcmp(verb, "stop") == 0)

@@ -68,6 +68,10 @@ static int decode(const struct ipc_msg *m)
 		return egress_get_policy(m, &part);
 	case EGRESS_LOCALS:
 		return decode_locals(m);
+	case EGRESS_LOGIN:
+		return chan_get_plain(&egress_chan, m, EGRESS_LOGIN);
+	case EGRESS_LOGGED:
+		return egress_get_logged(m, text);
 	case EGRESS_LOADED:
 		return egress_get_loaded(m, text);
 	case EGRESS_OPEN:

@@ -97,6 +97,7 @@ static void test_the_largest_config(void **state)
 				    got;
 
 	memset(config.proxy_host, 'p', EGRESS_MAX_HOST - 1);
+	memset(config.proxy_user, 'u', EGRESS_MAX_USER - 1);
 	for (size_t i = 0; i < EGRESS_MAX_PINS; i++) {
 		struct egress_pin *pin = &config.pins[i];
 
@@ -183,6 +184,10 @@ static int decode(const struct ipc_msg *m)
 		return egress_get_locals(m, &locals);
 	case EGRESS_LOADED:
 		return egress_get_loaded(m, text);
+	case EGRESS_LOGIN:
+		return chan_get_plain(&egress_chan, m, EGRESS_LOGIN);
+	case EGRESS_LOGGED:
+		return egress_get_logged(m, text);
 	case EGRESS_OPEN:
 		return egress_get_open(m, &open);
 	case EGRESS_RESULT:
@@ -212,22 +217,35 @@ static const struct {
 	{"hello with an fd", EGRESS_HELLO, 0, true, BODY("\2\0b1"), BAD},
 	{"hello with a NUL", EGRESS_HELLO, 0, false, BODY("\2\0b\0"), BAD},
 	{"hello and more", EGRESS_HELLO, 0, false, BODY("\2\0b1x"), BAD},
-	{"empty config", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0"), 0},
-	{"config with an id", EGRESS_CONFIG, 1, false, BODY("\0\0\0\0\0\0\0"), BAD},
-	{"config with an fd", EGRESS_CONFIG, 0, true, BODY("\0\0\0\0\0\0\0"), BAD},
-	{"good proxy", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\1\0\0\0"), 0},
-	{"proxy without a port", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\0\0\0\0"), BAD},
-	{"port without a proxy", EGRESS_CONFIG, 0, false, BODY("\0\0\0\1\0\0\0"), BAD},
-	{"good pin", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\1\0a\1\0"), 0},
-	{"pin of no host", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\0\0\1\0\1\0a\1\0"), BAD},
-	{"pin of no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\0\0\1\0a\1\0"), BAD},
-	{"pin to nowhere", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\0\0\1\0"), BAD},
-	{"pin to no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0\1\0h\1\0\1\0a\0\0"), BAD},
-	{"a pin too few", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\2\0\1\0h\1\0\1\0a\1\0"), BAD},
-	{"49 pins", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\x31\0"), BAD},
-	{"SOCKS", EGRESS_CONFIG, 0, false, BODY("\1\1\0p\1\0\0\0"), 0},
-	{"SOCKS without a proxy", EGRESS_CONFIG, 0, false, BODY("\1\0\0\0\0\0\0"), BAD},
-	{"proxy of no kind", EGRESS_CONFIG, 0, false, BODY("\2\1\0p\1\0\0\0"), BAD},
+	{"empty config", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\0\0"), 0},
+	{"config with an id", EGRESS_CONFIG, 1, false, BODY("\0\0\0\0\0\0\0\0\0"), BAD},
+	{"config with an fd", EGRESS_CONFIG, 0, true, BODY("\0\0\0\0\0\0\0\0\0"), BAD},
+	{"good proxy", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\1\0\0\0\0\0"), 0},
+	{"proxy without a port", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\0\0\0\0\0\0"), BAD},
+	{"port without a proxy", EGRESS_CONFIG, 0, false, BODY("\0\0\0\1\0\0\0\0\0"), BAD},
+	{"good pin", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\1\0\1\0h\1\0\1\0a\1\0"), 0},
+	{"pin of no host", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\1\0\0\0\1\0\1\0a\1\0"),
+		BAD},
+	{"pin of no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\1\0\1\0h\0\0\1\0a\1\0"),
+		BAD},
+	{"pin to nowhere", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\1\0\1\0h\1\0\0\0\1\0"),
+		BAD},
+	{"pin to no port", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\1\0\1\0h\1\0\1\0a\0\0"),
+		BAD},
+	{"a pin too few", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\2\0\1\0h\1\0\1\0a\1\0"),
+		BAD},
+	{"49 pins", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\0\0\x31\0"), BAD},
+	{"SOCKS", EGRESS_CONFIG, 0, false, BODY("\1\1\0p\1\0\0\0\0\0"), 0},
+	{"SOCKS without a proxy", EGRESS_CONFIG, 0, false, BODY("\1\0\0\0\0\0\0\0\0"), BAD},
+	{"proxy of no kind", EGRESS_CONFIG, 0, false, BODY("\2\1\0p\1\0\0\0\0\0"), BAD},
+	{"a user", EGRESS_CONFIG, 0, false, BODY("\0\1\0p\1\0\1\0u\0\0"), 0},
+	{"a user without a proxy", EGRESS_CONFIG, 0, false, BODY("\0\0\0\0\0\1\0u\0\0"), BAD},
+	{"good login", EGRESS_LOGIN, 7, true, BODY(""), 0},
+	{"login without a connection", EGRESS_LOGIN, 7, false, BODY(""), BAD},
+	{"login with fields", EGRESS_LOGIN, 7, true, BODY("x"), BAD},
+	{"good logged", EGRESS_LOGGED, 7, false, BODY("\0\0"), 0},
+	{"logged with a line end", EGRESS_LOGGED, 7, false, BODY("\1\0\n"), BAD},
+	{"logged with an fd", EGRESS_LOGGED, 7, true, BODY("\0\0"), BAD},
 	{"nothing direct", EGRESS_DIRECT, 0, false, BODY("\0\0"), 0},
 	{"a name", EGRESS_DIRECT, 0, false, BODY("\1\0\1\0h\1\0\0\0\0"), 0},
 	{"a network", EGRESS_DIRECT, 0, false, BODY("\1\0\0\0\0\4abcd\x18\1\0"), 0},
@@ -299,16 +317,16 @@ static void test_strict(void **state)
 static void test_phases(void **state)
 {
 	static const char *const keeper[EGRESS_N_PHASES] = {
-		[EGRESS_PHASE_START] = "..........",
-		[EGRESS_PHASE_CONFIG] = ".C........",
-		[EGRESS_PHASE_RUN] = ".CRP.O..DL",
-		[EGRESS_PHASE_END] = "..........",
+		[EGRESS_PHASE_START] = "............",
+		[EGRESS_PHASE_CONFIG] = ".C..........",
+		[EGRESS_PHASE_RUN] = ".CRP.O..DL.G",
+		[EGRESS_PHASE_END] = "............",
 	};
 	static const char *const egress[EGRESS_N_PHASES] = {
-		[EGRESS_PHASE_START] = "H.........",
-		[EGRESS_PHASE_CONFIG] = "..........",
-		[EGRESS_PHASE_RUN] = "....L.RC..",
-		[EGRESS_PHASE_END] = "..........",
+		[EGRESS_PHASE_START] = "H...........",
+		[EGRESS_PHASE_CONFIG] = "............",
+		[EGRESS_PHASE_RUN] = "....L.RC..I.",
+		[EGRESS_PHASE_END] = "............",
 	};
 
 	for (enum egress_phase p = 0; p < EGRESS_N_PHASES; p++) {

@@ -39,7 +39,7 @@ static void pins_are_canonical(void **state)
 
 static void hosts_without_the_proxy(void **state)
 {
-	static const char text[] = "network.proxy = socks5://proxy.example:1080\n"
+	static const char text[] = "network.proxy = socks5://CORP\\a@b@proxy.example:1080\n"
 				   "network.no-proxy = Git.Example, .corp.example:8443 ,10.1.2.3/8,"
 				   "[2001:db8::1]:22,192.0.2.1\n";
 	AUTO_SETTINGS struct settings s = {0};
@@ -49,6 +49,7 @@ static void hosts_without_the_proxy(void **state)
 	assert_int_equal(settings_net_config(&s, &c, NULL), 0);
 	assert_int_equal(c.proxy, EGRESS_PROXY_SOCKS);
 	assert_string_equal(c.proxy_host, "proxy.example");
+	assert_string_equal(c.proxy_user, "CORP\\a@b");
 	assert_int_equal(c.n_direct, 5);
 	assert_string_equal(c.direct[0].host, "git.example");
 	assert_false(c.direct[0].is_below);
@@ -113,7 +114,10 @@ static void wrong_values_are_named(void **state)
 		{SETTINGS_NETWORK_NO_PROXY, "http://a.example", "entry 'http"},
 		{SETTINGS_NETWORK_NO_PROXY, "a.example:0", "entry 'a.example:0'"},
 		{SETTINGS_NETWORK_PROXY, "http://proxy.example", "missing port"},
-		{SETTINGS_NETWORK_PROXY, "http://u:p@proxy.example:1", "user or password"},
+		{SETTINGS_NETWORK_PROXY, "http://u:p@proxy.example:1", "cannot have a password"},
+		{SETTINGS_NETWORK_PROXY, "http://@proxy.example:1", "1 to 127 bytes"},
+		{SETTINGS_NETWORK_PROXY, "http://a%20b@proxy.example:1", "printable ASCII"},
+		{SETTINGS_NETWORK_PROXY, "socks5://a/b@proxy.example:1", "printable ASCII"},
 		{SETTINGS_NETWORK_PROXY, "http://proxy.example:1/x", "network.proxy"},
 		{SETTINGS_NETWORK_PROXY, "http://", "network.proxy"},
 		{SETTINGS_NETWORK_EXTRA_CA, "ca.pem", "absolute path"},

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -381,6 +382,104 @@ static void test_one_channel_instead_of_a_socket(void **state)
 }
 
 /* However it ends: no process is left, and the directory is free. */
+/* A connection on the loopback: ret[0] is the proxy's end. */
+static void connect_tcp(int ret[2])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&a, n), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &n), 0);
+	ret[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(ret[1], (struct sockaddr *)&a, n), 0);
+	ret[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(ret[0] >= 0);
+	(void)close(listener);
+}
+
+static void set_proxy(int admin, const char *header, const char *value)
+{
+	const struct vault_meta meta = {.kind = VAULT_PROXY,
+		.name = VAULT_PROXY_NAME,
+		.hosts = "proxy.example:3128",
+		.header = "",
+		.format = "alice"};
+	struct vault_meta m = meta;
+	struct vault_done done;
+	int fds[2];
+
+	(void)snprintf(m.header, sizeof(m.header), "%s", header);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(vault_ask_set(admin, 900, &m, fds[0]), 0);
+	assert_int_equal(fd_write_all(fds[1], value, strlen(value)), 0);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	rig_done(admin, 900, &done);
+	assert_int_equal(done.code, 0);
+}
+
+/* The password of an upstream proxy leaves as a login to a connection, and in no other way. */
+static void a_proxy_gets_a_login_and_a_unix_socket_does_not(void **state)
+{
+	static const char socks[] = "\1\5alice\6secret";
+	static const struct {
+		const char *header, *login;
+	} rows[] = {{"http", "YWxpY2U6c2VjcmV0"}, {"socks5", socks}};
+	struct rig *r = rig_new(by_file);
+	int admin = rig_admin(r), keeper = rig_keeper(r, "box-1");
+	char long_one[300] = "", buf[64];
+	AUTO_FREE char *value = NULL;
+	struct vault_item items[RIG_MAX_ITEMS];
+	struct vault_done done;
+	int fds[2];
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		set_proxy(admin, rows[i].header, "secret");
+		assert_int_equal(rig_release(keeper, VAULT_PROXY_NAME, 0, &value, NULL), -EINVAL);
+		assert_null(value);
+		assert_int_equal(rig_list(keeper, items), 1);
+		connect_tcp(fds);
+		assert_int_equal(
+			vault_ask_release(keeper, 901, VAULT_PROXY_NAME, items[0].serial, fds[1]),
+			0);
+		(void)close(fds[1]);
+		rig_done(keeper, 901, &done);
+		assert_int_equal(done.code, 0);
+		assert_int_equal(fd_read_full(fds[0], buf, sizeof(buf)), strlen(rows[i].login));
+		assert_memory_equal(buf, rows[i].login, strlen(rows[i].login));
+		(void)close(fds[0]);
+	}
+	/* a value of a service does not leave to a connection */
+	assert_int_equal(rig_set_str(admin, "github", "", "gh-token"), 0);
+	assert_int_equal(rig_list(keeper, items), 2);
+	connect_tcp(fds);
+	assert_int_equal(vault_ask_release(keeper, 902, "github",
+				 items[strcmp(items[0].meta.name, "github") != 0].serial, fds[1]),
+		0);
+	(void)close(fds[1]);
+	rig_done(keeper, 902, &done);
+	assert_int_equal(done.code, -EINVAL);
+	assert_int_equal(fd_read_full(fds[0], buf, 1), 0);
+	(void)close(fds[0]);
+	memset(long_one, 'x', sizeof(long_one) - 1);
+	set_proxy(admin, "socks5", long_one);
+	assert_int_equal(rig_list(keeper, items), 2);
+	connect_tcp(fds);
+	assert_int_equal(vault_ask_release(keeper, 903, VAULT_PROXY_NAME,
+				 items[strcmp(items[0].meta.name, "github") == 0].serial, fds[1]),
+		0);
+	(void)close(fds[1]);
+	rig_done(keeper, 903, &done);
+	assert_int_equal(done.code, -EMSGSIZE);
+	assert_int_equal(fd_read_full(fds[0], buf, 1), 0);
+	(void)close(fds[0]);
+	(void)close(admin);
+	(void)close(keeper);
+	rig_free(r);
+}
+
 static void test_ends_together(void **state)
 {
 	struct rig *r = rig_new(by_file);
@@ -422,6 +521,7 @@ int main(void)
 		TEST(test_a_disk_that_takes_nothing),
 		TEST(test_many_writers),
 		TEST(test_one_channel_instead_of_a_socket),
+		TEST(a_proxy_gets_a_login_and_a_unix_socket_does_not),
 		TEST(test_ends_together),
 	};
 
