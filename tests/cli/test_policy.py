@@ -202,10 +202,10 @@ def test_ls(inst):
              "\x1b[31mred", check=1)
     inst.sbx("policy", "allow", "network", "b.example", "--sandbox", "demo", check=0)
     n = len(rules(inst)) - 2
-    lines = [line.split(None, 3) for line in inst.sbx("policy", "ls", check=0).stdout.splitlines()]
-    assert inst.sbx("policy",
-                    "ls").stdout.splitlines()[0].split() == ["POLICY", "SOURCE", "APPLIES", "TO",
-                                                             "SUMMARY"]
+    lines = [line.split(None, 3) for line in
+             inst.sbx("policy", "ls", "--summary", check=0).stdout.splitlines()]
+    short = inst.sbx("policy", "ls", "--summary").stdout.splitlines()[0].split()
+    assert short == ["POLICY", "SOURCE", "APPLIES", "TO", "SUMMARY"]
     assert ["local", "local", "all", "network: 1 deny"] in lines
     assert ["local", "local", "sandbox:demo", "network: 1 allow"] in lines
     assert ["balanced", "preset", "all", f"network: {n} allow"] in lines
@@ -213,6 +213,8 @@ def test_ls(inst):
     assert wide[0].split() == ["RULE_ID", "POLICY", "SOURCE", "APPLIES", "TO", "DECISION",
                                "RESOURCES", "UNTIL", "COMMENT"]
     assert len(wide) == n + 3
+    # in a pipe, so that grep finds a host
+    assert inst.sbx("policy", "ls", check=0).stdout.splitlines() == wide
     assert [r["resources"] for r in rules(inst, "--decision", "deny")] == [["a.example"]]
     inst.create("other")
     for args in (["demo"], ["--sandbox", "demo"]):
@@ -346,7 +348,7 @@ def test_a_hundred_thousand_rules(inst):
     inst.sbx("policy", "deny", "network", "h99999.example.com", check=0)
     assert not allowed(inst, "h99999.example.com")
     assert len(inst.sbx("policy", "ls", "--wide", check=0).stdout.splitlines()) == 100002
-    assert "network: 100000 allow" in inst.sbx("policy", "ls", check=0).stdout
+    assert "network: 100000 allow" in inst.sbx("policy", "ls", "--summary", check=0).stdout
 
 
 # ---- sandboxes ----

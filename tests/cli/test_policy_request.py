@@ -51,7 +51,7 @@ def test_rules_of_each_kind_are_listed_inspected_and_removed(inst):
     assert rules["http"]["options"] == "query x=1 query y=* header x-kind=b"
     assert (rules["git"]["decision"], rules["git"]["actions"]) == ("ask", ["git:request"])
     assert rules["api"]["text"] == "deny api github do repo.delete,key.*  # never"
-    shown = inst.sbx("policy", "ls", check=0).stdout
+    shown = inst.sbx("policy", "ls", "--summary", check=0).stdout
     assert "http: 1 allow" in shown and "git: 1 ask" in shown and "api: 1 deny" in shown
     assert "git github.com/acme/app do push ref refs/heads/main" in inst.sbx(
         "policy", "ls", "--wide", "--decision", "ask", check=0).stdout

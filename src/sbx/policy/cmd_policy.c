@@ -131,9 +131,10 @@ static const struct verb subs[] = {
 		.args = "[SANDBOX]",
 		.summary = "list the rules",
 		.about =
-			"Lists a summary of the policy, or with --wide every rule. With a sandbox, lists the rules\n"
-			"that apply to it.",
-		.examples = "  sbx policy ls\n  sbx policy ls demo --wide\n",
+			"Lists a summary of the policy. With --wide, or if stdout is not a terminal, lists every\n"
+			"rule. With a sandbox, lists the rules that apply to it.",
+		.examples =
+			"  sbx policy ls\n  sbx policy ls demo --wide\n  sbx policy ls demo | grep github\n",
 		.opts = policy_ls_opts,
 		.max = 1,
 		.first = VERB_SANDBOX,

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -16,7 +17,8 @@
 #define MAX_SUMMARY 1024 /* rows of the short listing */
 
 const struct opt_def policy_ls_opts[] = {
-	{0, "wide", NULL, "print every rule with its id"},
+	{0, "wide", NULL, "print every rule with its id (default without a terminal)"},
+	{0, "summary", NULL, "print a summary (default on a terminal)"},
 	{0, "sandbox", "NAME", "print the rules that apply to this sandbox"},
 	{0, "decision", "WORD", "print only allow, only deny or only ask rules"},
 	{0, "json", NULL, "print JSON with every rule"},
@@ -226,6 +228,12 @@ static void add_wide(
 	table_add(t, cells);
 }
 
+static void say_no_rules(void)
+{
+	printf("No rules: all traffic is denied. Allow a host with: sbx policy allow "
+	       "network example.com\n");
+}
+
 static void print_wide(const struct listing *l)
 {
 	static const char *const heading[] = {"RULE_ID", "POLICY", "SOURCE", "APPLIES TO",
@@ -239,7 +247,10 @@ static void print_wide(const struct listing *l)
 	for (size_t i = 0; i < l->rules->n; i++)
 		if (is_listed(l, &l->rules->rule[i]))
 			add_wide(&t, l->rules, &l->rules->rule[i], false);
-	table_print(&t);
+	if (t.n_rows == 1)
+		say_no_rules();
+	else
+		table_print(&t);
 	say_locked(l->rules);
 	say_managed(l->managed);
 }
@@ -327,8 +338,7 @@ static void print_short(const struct listing *l)
 		find_sum(list, &n, &like)->n[rule->effect]++;
 	}
 	if (n == 0)
-		printf("No rules: all traffic is denied. Allow a host with: sbx policy allow "
-		       "network example.com\n");
+		say_no_rules();
 	else
 		print_sums(list, n);
 	say_locked(l->rules);
@@ -371,7 +381,7 @@ int policy_ls_run(struct opts *o)
 		return ui_problem(&p, r);
 	if (opts_has(o, "json"))
 		print_json(&l);
-	else if (opts_has(o, "wide"))
+	else if (opts_has(o, "wide") || (!opts_has(o, "summary") && !isatty(STDOUT_FILENO)))
 		print_wide(&l);
 	else
 		print_short(&l);

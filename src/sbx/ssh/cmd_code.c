@@ -41,13 +41,20 @@ static int exec_code(const char *name, const char *path, struct problem *p)
 {
 	AUTO_FREE char *remote = xasprintf("ssh-remote+%s" SSH_SUFFIX, name);
 	const char *argv[] = {"code", "--remote", remote, path, NULL};
-	int r = ssh_exec(argv, p);
 
-	if (r != -ENOENT)
-		return r;
-	return err_set(&p->err, r,
-		"program code not found: install Visual Studio Code, or connect to %s" SSH_SUFFIX,
+	return ssh_exec(argv, p);
+}
+
+/* Before the sandbox starts. */
+static int check_code(const char *name, struct problem *p)
+{
+	if (ssh_exec_has("code"))
+		return 0;
+	(void)err_set(&p->err, -ENOENT,
+		"program code not found: install Visual Studio Code and its extension Remote - SSH, or open the host %s" SSH_SUFFIX
+		" in another editor that uses ssh",
 		name);
+	return problem_hint(p, -ENOENT, "sbx ssh %s", name);
 }
 
 static int run_code(struct opts *o)
@@ -58,6 +65,8 @@ static int run_code(struct opts *o)
 
 	if (r == 0)
 		r = check_setup(&p);
+	if (r == 0)
+		r = check_code(api_str(s, "name"), &p);
 	if (r == 0)
 		r = sandbox_start(o->args.v[0], NULL, NULL, &p);
 	if (r == 0)

@@ -9,6 +9,20 @@
 #include "lib/base/mem.h"
 #include "lib/client/cli/search_path.h"
 
+bool ssh_exec_has(const char *name)
+{
+	AUTO_FREE char *path = search_path_make(getenv("PATH"));
+
+	for (char *save = NULL, *dir = strtok_r(path, ":", &save); dir;
+		dir = strtok_r(NULL, ":", &save)) {
+		AUTO_FREE char *program = xasprintf("%s/%s", dir, name);
+
+		if (access(program, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 int ssh_exec(const char *const *argv, struct problem *p)
 {
 	AUTO_FREE char *path = search_path_make(getenv("PATH"));

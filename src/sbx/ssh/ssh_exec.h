@@ -10,5 +10,7 @@
 
 #include "lib/client/cli/ui.h"
 
+/* Whether ssh_exec would find the program. */
+bool ssh_exec_has(const char *name);
 /* Returns only if it fails; -ENOENT without a hint if there is no such program. */
 int ssh_exec(const char *const *argv, struct problem *p) MUST_CHECK;

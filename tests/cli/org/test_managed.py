@@ -127,7 +127,7 @@ def test_requests(host):
 
 def test_it_is_listed_first(host):
     host.put(CEILING)
-    lines = host.sbx("policy", "ls", check=0).stdout.splitlines()
+    lines = host.sbx("policy", "ls", "--summary", check=0).stdout.splitlines()
     assert lines[1].split()[:3] == ["managed", "root", "all"]
     assert lines[-1] == (
         "The managed policy /etc/sbx/policy limits all other rules: a request must be allowed by "
@@ -160,7 +160,7 @@ def test_one_that_cannot_be_used_denies_everything(host, spoil, says):
     d = host.decision("good.example")
     assert not d["allowed"] and d["why"] == "fault"
     assert "the managed policy cannot be used: " in d["reason"] and says in d["reason"], d
-    out = host.sbx("policy", "ls", check=0).stdout
+    out = host.sbx("policy", "ls", "--summary", check=0).stdout
     assert "All traffic is denied: the managed policy cannot be used" in out and says in out
     p = host.sbx("policy", "allow", "network", "a.example", check=1)
     assert "the managed policy cannot be used" in p.stderr

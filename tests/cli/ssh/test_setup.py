@@ -159,8 +159,9 @@ def test_code_names_what_is_missing(inst):
     inst.sbx("setup", "ssh", "--yes", check=0)
     inst.sbx("stop", "demo", check=0)
     done = inst.sbx("code", "demo", check=1, env={"PATH": str(inst.work)})
-    assert "program code not found" in done.stderr and "demo.sbx" in done.stderr, done
-    assert '"running"' in inst.sbx("ls", "--json").stdout
+    assert "program code not found" in done.stderr and "the host demo.sbx" in done.stderr, done
+    assert "try: sbx ssh demo\n" in done.stderr
+    assert '"stopped"' in inst.sbx("ls", "--json").stdout  # nothing was started for nothing
 
 
 def test_code_runs_no_program_that_a_sandbox_can_plant(inst):
