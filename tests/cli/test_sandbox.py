@@ -236,6 +236,9 @@ def test_variables_and_workspaces_of_an_existing_sandbox(inst):
     assert "applied at the next start\nRestart it with: sbx restart demo" in p.stdout
     s = get(inst, "demo")
     assert s["env"] == {"B": "3", "C": "from here"}
+    p = inst.sbx("update", "demo", "--rm-env", "A", "--env", "D=4", check=1)
+    assert "the sandbox has no variable 'A'" in p.stderr and not p.stdout, p
+    assert get(inst, "demo")["env"] == s["env"]
     assert s["hide"] == [".env", "*.key"]
     assert [(w["host"], w["ro"]) for w in s["workspaces"]] == [(str(inst.root / "one"), False),
                                                               (str(inst.root / "two"), True)]

@@ -73,10 +73,12 @@ static int merge_env(json_t *whole, json_t *o, struct err *err)
 		return err_set(err, -EINVAL, "env must be an object");
 	env = json_deep_copy(json_object_get(whole, "env"));
 	json_object_foreach (change, name, v) {
-		if (json_is_null(v))
-			(void)json_object_del(env, name);
-		else
+		if (!json_is_null(v)) {
 			(void)json_object_set(env, name, v);
+		} else if (json_object_del(env, name) < 0) {
+			json_decref(env);
+			return err_set(err, -EINVAL, "the sandbox has no variable '%.100s'", name);
+		}
 	}
 	return json_object_set_new(o, "env", env);
 }
