@@ -1043,3 +1043,36 @@ def test_own_credentials_need_a_service_and_a_sandbox(vault, args, status, says)
     p = vault.sbx("secret", "own", *args, check=status)
     assert says in p.stderr.replace("  try:", "try:"), p.stderr
     assert inspect_own(vault)["own_services"] == []
+
+
+# -- the password of the upstream proxy ------------------------------------------------------------
+
+def test_the_password_of_the_upstream_proxy(vault):
+    """It is stored for the user and the proxy of the setting, a second one replaces it, and what
+    the messages name to type works."""
+    value, second = canary("proxy-"), canary("proxy-")
+    p = vault.sbx("secret", "set", "--proxy", input=value, check=1)
+    assert "network.proxy has no user" in p.stderr
+    assert "try: sbx settings set network.proxy http://USER@HOST:PORT" in p.stderr
+    vault.sbx("settings", "set", "network.proxy", "http://bob@proxy.example:3128", check=0)
+    vault.create("demo")
+    p = vault.sbx("secret", "set", "--proxy", input=value, check=0)
+    assert value not in p.stdout + p.stderr
+    [s] = listed(vault)
+    assert s["name"] == "upstream-proxy" and s["scope"] == "global" and value not in str(s)
+    assert not files_with(vault.root, value)
+    vault.sbx("secret", "set", "--proxy", "-f", input=second, check=0)
+    assert names(vault) == ["upstream-proxy"]
+    assert listed(vault)[0]["secret"].endswith(second[-4:])
+    vault.sbx("secret", "rm", "-f", "upstream-proxy", check=0)
+    assert names(vault) == []
+
+
+@pytest.mark.parametrize("args,says", [
+    (("--sandbox", "demo"), "mutually exclusive"), (("anthropic",), "without SERVICE"),
+    (("--registry", "r.example"), "without SERVICE"), (("--verify", "demo"), "without SERVICE"),
+])
+def test_the_password_of_the_upstream_proxy_stands_alone(vault, args, says):
+    vault.sbx("settings", "set", "network.proxy", "http://bob@proxy.example:3128", check=0)
+    p = vault.sbx("secret", "set", "--proxy", *args, input="x")
+    assert p.returncode != 0 and says in p.stderr and listed(vault) == []

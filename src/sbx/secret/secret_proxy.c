@@ -23,7 +23,8 @@ int secret_make_proxy(const char *sandbox, const char **ret_name, json_t **ret, 
 		return r;
 	if (sandbox) {
 		(void)err_set(&p->err, -EINVAL,
-			"--proxy and --sandbox are mutually exclusive: the password is for all sandboxes");
+			"--proxy and --sandbox are mutually exclusive: "
+			"the password is for all sandboxes");
 		return problem_usage(p, -EINVAL, "secret set");
 	}
 	if (!c.proxy_user[0]) {

@@ -113,8 +113,8 @@ int keeper_check_room(struct sbxd *d, struct err *err)
 	if (n < max)
 		return 0;
 	return err_set(err, -EBUSY,
-		"%zu VMs are running or waiting to start, and daemon.max-sandboxes is %zu: run 'sbx stop SANDBOX', or "
-		"'sbx settings set daemon.max-sandboxes %zu'",
+		"%zu VMs are running or waiting to start, and daemon.max-sandboxes is %zu: run "
+		"'sbx stop SANDBOX', or 'sbx settings set daemon.max-sandboxes %zu'",
 		n, max, MIN(2 * max, (size_t)KEEPER_MAX));
 }
 
