@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said about the end of a machine: who ended it, guest or host. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,10 +77,36 @@ static void the_time_to_unplug_runs_while_the_machine_does(void **state)
 	assert_int_equal(ev.kind, VMM_EV_SHARE_DETACH_FAILED);
 }
 
+static int refuse(struct vmm *v, const char *text, struct vmm_event *ev)
+{
+	struct qmp_item it = {.kind = QMP_ERROR, .tag = TAG_CONT};
+
+	(void)snprintf(it.text, sizeof(it.text), "%s", text);
+	return vmm_on_item(v, &it, ev);
+}
+
+/* Regression: QEMU refuses `cont` for a moment after a save, and the sandbox restarted. */
+static void a_machine_continues_when_the_save_has_ended(void **state)
+{
+	struct vmm v = {.fd = -1, .image_fd = -1, .qmp.state = QMP_RUNNING};
+	struct vmm_event ev = {};
+
+	assert_int_equal(refuse(&v, "Migration is not finalized yet", &ev), 0);
+	assert_int_equal(v.qmp.n_queue, 1);
+	assert_int_equal(refuse(&v, "cannot lock root-1", &ev), 1);
+	assert_int_equal(ev.kind, VMM_EV_REFUSED);
+	assert_string_equal(ev.text, "cannot lock root-1");
+	assert_int_equal(v.qmp.n_queue, 1);
+	v.n_cont_tries = UINT_MAX;
+	assert_int_equal(refuse(&v, "Migration is not finalized yet", &ev), 1);
+	qmp_done(&v.qmp);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_time_to_unplug_runs_while_the_machine_does),
+		cmocka_unit_test(a_machine_continues_when_the_save_has_ended),
 		cmocka_unit_test(says_who_ended_the_machine),
 	};
 
